@@ -32,7 +32,7 @@ _numbers = itertools.count(1)
 
 
 @functools.lru_cache(maxsize=1)
-def _own_start(pid: int) -> int:
+def _start_of(pid: int) -> int:
     return kernel.start_time(pid) or 0
 
 
@@ -44,7 +44,7 @@ def next_number() -> int:
 def mark(number: int) -> int:
     """The mark of a run of this process: a number of 63 bits that names the process and the run."""
     pid = os.getpid()
-    return _owner_bits(pid, _own_start(pid)) | number % (1 << _RUN_BITS)
+    return _owner_bits(pid, _start_of(pid)) | number % (1 << _RUN_BITS)
 
 
 def _owner_bits(pid: int, started: int) -> int:

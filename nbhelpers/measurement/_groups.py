@@ -69,9 +69,9 @@ class RunGroup:
             self.path = ""
 
 
-def _folders(group: str, beside: str) -> list[str]:
-    """Where a group lies in the hierarchy that holds another one."""
-    mount = beside
-    while run_groups.is_group(os.path.dirname(mount)):
-        mount = os.path.dirname(mount)
-    return [folder] if os.path.isdir(folder := mount + group) else []
+def _folders(group: str, known: str) -> list[str]:
+    """Where a group lies in the hierarchy of a known one."""
+    top = known
+    while run_groups.is_group(os.path.dirname(top)):
+        top = os.path.dirname(top)
+    return [top + group] if os.path.isdir(top + group) else []

@@ -31,6 +31,13 @@ HIDING = {  # {}: how long to sleep, by which they are found
     "two forks": "(setsid env -i sh -c '(sleep {} &)' > /dev/null 2>&1 < /dev/null &);",
     "nohup": "nohup env -i setsid sleep {} > /dev/null 2>&1 &",
 }
+UNTIL_IT_SLEEPS = """
+while :; do
+    for file in $(grep -lsaz '^{}$' /proc/[0-9]*/cmdline); do
+        grep -qs '^sleep$' ${{file%cmdline}}comm && break 2
+    done
+done
+"""
 with_and_without = pytest.mark.parametrize("grouped", [True, False], ids=["group", "no group"])
 _lengths = iter(range(1, 1_000_000))
 
@@ -86,9 +93,8 @@ def state(tmp_path, monkeypatch):
 def test_what_hides_is_found_killed_and_named(way, grouped, monkeypatch):
     _use(grouped, monkeypatch)
     seconds = length()
-    lives = f"grep -lsaz '^{seconds}$' /proc/[0-9]*/cmdline > /dev/null"
-    script = f"{HIDING[way].format(seconds)} until {lives}; do :;"
-    row = run_once(program(["sh", "-c", f"{script} done"]))
+    script = HIDING[way].format(seconds) + UNTIL_IT_SLEEPS.format(seconds)
+    row = run_once(program(["sh", "-c", script]))
     assert row["status"] == "ok" and not sleeping(seconds)
     assert (
         row["left_processes"] == 1 and row["message"] == "left 1 process(es) running, killed: sleep"
