@@ -19,7 +19,7 @@ from nbhelpers.machine import kernel, run_groups, run_marks, settings
 from nbhelpers.measurement import Attachment, Campaign, Cell, measure, run_once
 from nbhelpers.workloads import binary_folder, nbody, program
 
-from ..absent import run_without
+from ..absent import NOBODY, run_without
 from ..machine.conftest import eventually
 from ..processes import run_python
 
@@ -255,6 +255,42 @@ def test_a_machine_without_control_groups_has_none_for_runs(tmp_path):
     script = "from nbhelpers.machine import run_groups; print(repr(run_groups.base()))"
     done = run_without(["cgroups"], [sys.executable, "-c", script], tmp_path)
     assert done.stdout.strip().endswith("''"), done.stdout
+
+
+AS_USER = """
+import os, sys
+from nbhelpers.machine import run_groups
+from nbhelpers.measurement import run_once
+from nbhelpers.workloads import program
+row = run_once(program(["sh", "-c", "setsid env -i sleep 60 & sleep 0.2"]))
+print(os.geteuid(), run_groups.base() or "none", row["status"], row["message"])
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root to become an ordinary user")
+@pytest.mark.parametrize("delegated", [True, False])
+def test_an_ordinary_user_has_groups_where_one_is_delegated(delegated, tmp_path, monkeypatch):
+    _use(True, monkeypatch)
+    folder = Path(run_groups.base(), kernel.owned_name("delegated"))
+    folder.mkdir()
+    try:
+        for path in (folder, folder / "cgroup.procs") if delegated else ():
+            os.chown(path, NOBODY, NOBODY)
+        join = f'echo $$ > {folder}/cgroup.procs; exec "$@"'
+        words = [sys.executable, REPOSITORY / "tests/absent.py", "root", "--"]
+        done = subprocess.run(
+            ["sh", "-c", join, "sh", *words, sys.executable, "-c", AS_USER],
+            capture_output=True,
+            text=True,
+            env=os.environ | {"HOME": "/tmp", "PYTHONPATH": str(REPOSITORY)},
+            cwd=REPOSITORY,
+        )
+        user, base, rest = done.stdout.strip().split(" ", 2)
+        assert user == str(NOBODY) and base == (str(folder) if delegated else "none"), done
+        assert rest == "ok left 1 process(es) running, killed: sleep"
+    finally:
+        assert not run_groups.members(str(folder)) and not list(folder.glob("noisebook-*"))
+        folder.rmdir()
 
 
 # ---- after SIGKILL of the harness ----------------------------------------------------------------
