@@ -157,11 +157,28 @@ def _kill_and_wait(pids: Iterable[int], deadline: float) -> set[int]:
                     signal.pidfd_send_signal(watched[pid], signal.SIGKILL)
                 except PermissionError:
                     refused.add(pid)
-        for handle in (watched[pid] for pid in watched.keys() - refused):
-            watch = select.poll()
-            watch.register(handle, select.POLLIN)
-            watch.poll(max(0.0, deadline - time.monotonic()) * 1e3)
+        _wait((watched[pid] for pid in watched.keys() - refused), deadline)
     finally:
         for handle in watched.values():
             os.close(handle)
     return refused
+
+
+def wait_for_ends(pids: Iterable[int], patience_s: float) -> None:
+    """Return when all these processes have ended, or time has run out."""
+    handles = []
+    try:
+        for pid in pids:
+            with contextlib.suppress(ProcessLookupError):
+                handles.append(os.pidfd_open(pid))
+        _wait(handles, time.monotonic() + patience_s)
+    finally:
+        for handle in handles:
+            os.close(handle)
+
+
+def _wait(handles: Iterable[int], deadline: float) -> None:
+    for handle in handles:
+        watch = select.poll()
+        watch.register(handle, select.POLLIN)
+        watch.poll(max(0.0, deadline - time.monotonic()) * 1e3)

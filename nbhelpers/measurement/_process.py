@@ -29,6 +29,7 @@ from ._regions import watch
 from ._stamps import StampedCapture, WakeUps, stamped_pair
 
 _SIGNALS_TO_RESET = (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT, signal.SIGTERM, signal.SIGQUIT)
+_MOMENT_S = 0.1
 _in_another_folder = threading.Lock()
 _found: set[str] = set()
 
@@ -334,17 +335,26 @@ class Child:
         return belongs_to_run(pid, self.pid, self._mark, self.group.mark)
 
     def clear_leftovers(self) -> list[str]:
-        """After the end: kill what the process left running; returns the names of what lived."""
+        """After the end: kill what the process left running; returns the names of what lived.
+
+        Helpers of an interpreter or a shell end by themselves, a moment after the program.
+        """
+        if not self._has_left():
+            return []
+        run_marks.wait_for_ends(self._living(), _MOMENT_S)
+        return self._sweep()
+
+    def _has_left(self) -> bool:
+        """Whether there may be something of the run: alive, or ended and to be reaped."""
         if self.group.living():
-            return self._sweep()
+            return True
         try:
             os.killpg(self.pid, 0)
         except ProcessLookupError:
-            if not self._adopted():
-                return []
+            return bool(self._adopted())
         except PermissionError:
             pass
-        return self._sweep()
+        return True
 
     def _adopted(self) -> list[int]:
         return [pid for pid in children() - self._foreign_children if self._owns(pid)]

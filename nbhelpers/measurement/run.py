@@ -39,7 +39,8 @@ def run_once(
     CONTRIBUTING.md describes the protocol ("How a run goes") and the columns ("Tables").
 
     A run that fails is a row as well: `status` and `message` describe the failure, and it has no
-    times. No process of it is alive when this returns or raises.
+    times. No process of it is alive when this returns or raises. If this process is killed, the
+    guardian of its campaign ends them; those of a single run end at the next start of any campaign.
 
     Parameters
     ----------

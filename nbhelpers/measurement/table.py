@@ -54,7 +54,7 @@ COLUMNS = {
     ),
     "message": _label("why a run failed, and what it printed"),
     "left_processes": _label(
-        "processes of the run that still lived when its program had ended, and were killed;"
+        "processes of the run that still lived 0.1 s after its program had ended, and were killed;"
         " missing: none"
     ),
     "paused_seconds": _time(

@@ -108,6 +108,14 @@ def test_what_ended_by_itself_is_not_said_to_be_left(grouped, monkeypatch):
     assert row["message"] == "" and "left_processes" not in row
 
 
+@with_and_without
+def test_what_ends_by_itself_a_moment_later_is_not_left_either(grouped, monkeypatch, tmp_path):
+    _use(grouped, monkeypatch)
+    script = f"setsid env -i sh -c 'sleep 0.03; echo done > {tmp_path}/done' &"
+    row = run_once(program(["sh", "-c", script]))
+    assert row["message"] == "" and (tmp_path / "done").exists()
+
+
 def test_what_a_failed_run_left_is_said_too():
     row = run_once(program(["sh", "-c", "sleep 60 & echo broken >&2; exit 3"]))
     assert row["status"] == "exit 3" and row["left_processes"] == 1
