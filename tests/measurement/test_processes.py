@@ -411,6 +411,48 @@ def test_the_journal_ends_them_too(state, killed):
     assert [one for one in sentences if "sleep, sleep, sleep, sleep" in one]
 
 
+HOLDER = """
+import subprocess, sys
+from pathlib import Path
+from nbhelpers.machine import kernel, settings
+folder = Path(sys.argv[1], kernel.owned_name("held"))
+with settings.make_folder(folder):
+    held = subprocess.Popen(["sleep", sys.argv[2]], start_new_session=True)
+    (folder / "cgroup.procs").write_text(str(held.pid))
+    print(folder, flush=True)
+    held.wait()
+"""
+
+
+@pytest.mark.parametrize("kind", ["cgroup", "cgroup2"])
+def test_a_mitigations_group_goes_with_the_processes_that_hold_it(kind, state):
+    """Version 1 as well: there is neither cgroup.kill nor cgroup.freeze."""
+    places = [place for _, place, one in kernel.mounts() if one == kind]
+    places = [place for place in places if os.access(f"{place}/cgroup.procs", os.W_OK)]
+    places = [place for place in places if not place.endswith("cpuset")]  # it wants CPUs first
+    if not places:
+        pytest.skip(f"no {kind} can be written here")
+    seconds = length()
+    harness = subprocess.Popen(
+        [sys.executable, "-c", HOLDER, places[0], seconds],
+        stdout=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"PYTHONPATH": str(REPOSITORY)},
+    )
+    folder = harness.stdout.readline().strip()
+    try:
+        assert eventually(lambda: sleeping(seconds)) and folder
+    finally:
+        harness.kill()
+        harness.wait()
+        harness.stdout.close()
+    try:
+        assert eventually(lambda: not os.path.exists(folder)) and not sleeping(seconds)
+    finally:
+        for pid in sleeping(seconds):
+            os.kill(pid, signal.SIGKILL)
+
+
 @pytest.mark.skipif(not shutil.which("mpirun"), reason="no MPI on this machine")
 def test_a_rank_that_calls_no_mpi_ends_with_its_harness(state, killed):
     seconds = length()
