@@ -8,6 +8,7 @@ from cffi import FFI
 HERE = Path(__file__).resolve().parent
 SOURCES = [  # of the owner; supervisor and lanes are the program nbinject (workloads/Makefile)
     "injector_c/check.c",
+    "injector_c/limits.c",
     "injector_c/owner.c",
     "injector_c/scratch.c",
     "injector_c/observe_losses.c",

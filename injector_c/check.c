@@ -58,11 +58,18 @@ static bool rules_hold(const struct nb_rules *rules)
 {
     const int64_t most = INT64_MAX / 4;
     const int64_t positive[] = {rules->limit_ns, rules->armed_limit_ns, rules->realtime_limit_us};
-    const int64_t times[] = {rules->wake_allowance_ns, rules->give_up_ns, rules->longest_event_ns};
+    const int64_t times[] = {
+        rules->wake_allowance_ns, rules->give_up_ns, rules->longest_event_ns,
+        rules->full_stop_second_ns, rules->full_stop_ten_seconds_ns
+    };
     for (int i = 0; i < 3; i++)
-        if (!is_among(positive[i], 1, most) || !is_among(times[i], 0, most))
+        if (!is_among(positive[i], 1, most))
             return false;
-    return is_among(rules->lateness, NB_CATCH_UP, NB_TRUNCATE);
+    for (int i = 0; i < 5; i++)
+        if (!is_among(times[i], 0, most))
+            return false;
+    return is_among(rules->cpus, 0, NB_MAX_CPUS) &&
+           is_among(rules->lateness, NB_CATCH_UP, NB_TRUNCATE);
 }
 
 int nb_check(const struct nb_injection *run, int64_t *event)

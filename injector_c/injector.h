@@ -135,6 +135,26 @@ struct nb_rules {
     int64_t armed_limit_ns;   /* or so long after nb_start, if never released */
     /* RLIMIT_RTTIME: the kernel's own watchdog of a lane that never sleeps */
     int64_t realtime_limit_us;
+    /* most that real-time events may take all `cpus` at once, of any second and any ten seconds;
+     * 0: not limited */
+    int64_t full_stop_second_ns;
+    int64_t full_stop_ten_seconds_ns;
+    int32_t cpus;          /* of the machine; 0: not limited */
+    int32_t any_intensity; /* whether an event may ask for any intensity */
+};
+
+/* which limit a plan exceeds */
+#define NB_LIMIT_INTENSITY 1
+#define NB_LIMIT_SECOND 2
+#define NB_LIMIT_TEN_SECONDS 3
+
+struct nb_excess {
+    int32_t limit;
+    int32_t lane;     /* -1: all of them together */
+    int64_t event;    /* -1: all of them together */
+    int64_t start_ns; /* of the window, from t0 */
+    double value;     /* ns, or the intensity */
+    double most;
 };
 
 struct nb_control { /* in the shared memory */
@@ -176,6 +196,8 @@ struct nb_injection {
 
 /* -EINVAL: lanes or an event out of order, or out of range; *event is its index, or -1. */
 int nb_check(const struct nb_injection *run, int64_t *event);
+/* Of a plan that nb_check has let pass. -EDQUOT: it exceeds a limit, *excess says which. */
+int nb_check_limits(const struct nb_injection *run, struct nb_excess *excess);
 /* Zeroed memory that the program can share: its descriptor, or -errno. */
 int32_t nb_map_memory(uint64_t bytes, void **memory);
 void nb_unmap_memory(void *memory, uint64_t bytes);

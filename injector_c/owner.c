@@ -164,11 +164,14 @@ static int start_supervisor(struct nb_injection *run, const struct nb_watch *wat
 int nb_start(struct nb_injection *run, int32_t workload_pid, const char *program)
 {
     int64_t event;
+    struct nb_excess excess;
     struct nb_watch watch;
     run->control_fd = run->ready_fd = -1;
     run->lanes_ready = 0;
     run->supervisor_pid = 0;
     int error = nb_check(run, &event);
+    if (!error)
+        error = nb_check_limits(run, &excess);
     if (error)
         return error;
     *run->control = (struct nb_control){.state = NB_ARMED, .stay = workload_pid > 0};

@@ -61,7 +61,7 @@ def _capacity_row(kind: str, cpu: int, seconds: float, options: StressorOptions)
     intensity = 1.0 if kind == "duty" else _BEYOND_ANY_MACHINE
     config = NoiseConfig.from_events(stressor_noise(kind, intensity, seconds, [cpu]))
     # alone on the time line, so it may begin late
-    rules = Rules(exit_cost_us=0, shortest_us=0, give_up_ms=10_000)
+    rules = Rules(exit_cost_us=0, shortest_us=0, give_up_ms=10_000, any_intensity=True)
     replay = Replay(make_plan(config, "origin", rules=rules, stressors=options))
     try:
         replay.start()

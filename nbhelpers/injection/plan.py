@@ -14,6 +14,7 @@ import pandas as pd
 from ..errors import InputError
 from ..machine import online_cpus
 from ..noise import NoiseConfig
+from ._check import check_plan
 from ._coalesce import coalesce, queued
 from ._lanes import INTERRUPTS, PLACEMENTS, Placement, parts, places, ranks, slices
 from ._limits import REALTIME, busiest_second_share, is_among, longest_full_stop_ns, realtime_spans
@@ -94,7 +95,7 @@ def make_plan(
     ------
     InputError
         More CPUs than the machine has for it, an event that is too long or of a policy that cannot
-        be taken, or a plan that would stop the whole machine for too long.
+        be taken, or a plan that would stop the whole machine for too long or too often.
     """
     rules, stressors = rules or Rules(), stressors or StressorOptions()
     if lanes not in (1, 2, 3):
@@ -115,7 +116,9 @@ def make_plan(
     events["into"] = _carry(events, here, codes, rules, overheads)
     events, table = _cut_into_lanes(events, here, parts(events, lanes, codes))
     roam = tuple(sorted(set(online) - set(exclude_cpus))) if len(exclude_cpus) else ()
-    return Plan(events, table, rules, overheads, roam, stressors)
+    plan = Plan(events, table, rules, overheads, roam, stressors)
+    check_plan(plan)
+    return plan
 
 
 def _columns(events: pd.DataFrame) -> pd.DataFrame:

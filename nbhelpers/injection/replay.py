@@ -15,9 +15,10 @@ import numpy as np
 
 from ..errors import RunError, Unavailable
 from ..workloads import binary_folder, program_path
+from ._check import fill_lanes, fill_limits, raise_excess
 from ._native import PROGRAM, check, ffi, lib
 from ._scratch import remove_scratch
-from .rules import KIND_CODES, LATENESS_CODES, POLICY_CODES, Plan
+from .rules import LATENESS_CODES, Plan, codes_of
 from .stressor_options import fill_options
 
 ARMED_LIMIT_S = 60.0
@@ -124,19 +125,11 @@ class Replay:
         events = self.plan.events
         for name in ("start_ns", "duration_ns", "priority", "intensity"):
             self._columns[name][:] = events[name].to_numpy()
-        for name, codes in (("policy", POLICY_CODES), ("kind", KIND_CODES)):
-            words = events[name].astype("category")
-            self._columns[name][:] = np.array(
-                [codes.get(str(word), 0) for word in words.cat.categories] or [0]
-            )[words.cat.codes]
+        for name in ("policy", "kind"):
+            self._columns[name][:] = codes_of(events[name])
 
     def _fill_lanes(self) -> None:
-        self._run.lane_count = len(self.plan.lanes)
-        for number, lane in enumerate(self.plan.lanes.itertuples(index=False)):
-            target = self._run.lanes[number]
-            target.cpu, target.first, target.count = map(int, (lane.cpu, lane.first, lane.count))
-        for cpu in self.plan.roam:
-            self._run.roam[cpu // 64] |= 1 << cpu % 64
+        fill_lanes(self._run, self.plan)
 
     def _fill_rules(self) -> None:
         rules, target = self.plan.rules, self._run.rules
@@ -148,6 +141,7 @@ class Replay:
         target.limit_ns = self.plan.end_ns + round(rules.overtime_s * 1e9)
         target.armed_limit_ns = self._armed_limit_ns
         target.realtime_limit_us = 2 * self.plan.longest_realtime_ns // 1000 + 500_000
+        fill_limits(target, rules)
         self._fill_costs()
 
     def _fill_costs(self) -> None:
@@ -192,6 +186,8 @@ class Replay:
 
         Raises
         ------
+        InputError
+            The plan exceeds a limit of its rules.
         RunError
             The workload has already ended, or a process could not be made ready.
         Unavailable
@@ -202,7 +198,10 @@ class Replay:
         program = program_path(binary_folder() / PROGRAM)
         self._scratch = fill_options(self._run, self.plan.injected, self.plan.stressors)
         try:
-            check(lib.nb_start(self._run, workload_pid, os.fsencode(program)), "to start")
+            code = lib.nb_start(self._run, workload_pid, os.fsencode(program))
+            if code == -errno.EDQUOT:
+                raise_excess(self._run)
+            check(code, "to start")
             code = self._until_done(lib.nb_wait_ready, READY_MS)
             if code < 0:
                 self._raise_unready(code, program)

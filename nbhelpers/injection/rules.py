@@ -9,6 +9,7 @@ import os
 import threading
 from dataclasses import dataclass, field
 
+import numpy as np
 import pandas as pd
 
 from ..errors import InputError
@@ -62,8 +63,16 @@ class Rules:
     full_stop_ms
         A plan that takes every CPU of the machine with real-time priority for longer than this is
         refused...
+    full_stop_second_ms
+        A plan that takes every CPU at once with real-time priority for more than this of any
+        second, in one piece or in many, is refused...
+    full_stop_ten_seconds_s
+        ...or for more than this of any ten seconds...
     allow_full_stop
         ...unless this is true.
+    any_intensity
+        Whether operations and interrupts may be asked for at rates that leave others nothing:
+        more than 10^5 timers, or 10^6 of another kind, a second. Bandwidths are not limited.
     overtime_s
         Everything ends so long after the planned end of the last event.
 
@@ -81,7 +90,10 @@ class Rules:
     coalesce_ms: float = 20.0
     longest_event_s: float = 2.0
     full_stop_ms: float = 500.0
+    full_stop_second_ms: float = 800.0
+    full_stop_ten_seconds_s: float = 6.0
     allow_full_stop: bool = False
+    any_intensity: bool = False
     overtime_s: float = 10.0
 
     def __post_init__(self) -> None:
@@ -199,6 +211,15 @@ class Plan:
         injected = len(self.injected)
         left = f"{injected} of {len(self.events)}" if injected < len(self.events) else f"{injected}"
         return f"Plan({left} events in {len(self.lanes)} lanes, {self.end_ns / 1e6:.1f} ms)"
+
+
+def codes_of(words: pd.Series) -> np.ndarray:
+    """A column `policy` or `kind` in the numbers of the C core."""
+    codes = POLICY_CODES if words.name == "policy" else KIND_CODES
+    categories = words.astype("category").cat
+    return np.array([codes.get(str(word), 0) for word in categories.categories] or [0], np.int8)[
+        categories.codes
+    ]
 
 
 def may_realtime(priority: int) -> bool:

@@ -79,8 +79,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     run.plan.intensity = drawn(&from, events, sizeof(double));
     const int code = nb_check(&run, &event);
     EXPECT((code == 0 && event == -1) || (code < 0 && event >= -1 && event < events));
-    if (code == 0)
+    struct nb_excess excess;
+    if (code == 0) {
         check_accepted(&run);
+        EXPECT(nb_check_limits(&run, &excess) == 0 || excess.value > excess.most);
+    }
     void *const columns[] = {run.lanes,         run.plan.start_ns, run.plan.duration_ns,
                              run.plan.policy,   run.plan.priority, run.plan.kind,
                              run.plan.intensity};

@@ -448,7 +448,7 @@ from nbhelpers.injection import StressorOptions
 from nbhelpers.injection.replay import Replay
 from nbhelpers.noise import NoiseConfig, stressor_noise
 from nbhelpers.noise.stressors import combined_noise
-kinds = {"io_metadata": 1e9, "memory_hold": 1e7, "io_write": 1e6}
+kinds = {"io_metadata": 1e6, "memory_hold": 1e7, "io_write": 1e6}
 noise = [stressor_noise(kind, intensity, 30, [0]) for kind, intensity in kinds.items()]
 config = NoiseConfig.from_events(combined_noise(*noise))
 replay = Replay(make_plan(config, stressors=StressorOptions(folder=sys.argv[1], file_mib=1)))

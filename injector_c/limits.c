@@ -1,0 +1,211 @@
+/* What a plan may demand of the whole machine: how much of a second, and of ten, real-time events
+ * may take every CPU at once; how much of its kind an event may ask for.
+ *
+ * Each real-time lane holds one CPU at most; one that roams counts as a CPU of its own, lanes that
+ * are pinned to the same CPU as one. Within a lane an event waits for the end of the one before.
+ */
+#define _GNU_SOURCE
+#include "internal.h"
+
+#include <stdlib.h>
+
+enum { SLOTS = NB_MAX_CPUS + NB_MAX_LANES };
+static const int64_t LATEST_NS = INT64_MAX / 2;
+
+/* What leaves a CPU to others; 0: the machine limits it (a bandwidth), or options do (memory). */
+static const double HIGHEST[NB_KIND_COUNT] = {[NB_DUTY] = 1,    [NB_IO_METADATA] = 1e6,
+                                              [NB_TIMER] = 1e5, [NB_IPI] = 1e6,
+                                              [NB_TLB] = 1e6,   [NB_MIGRATE] = 1e6};
+
+struct edge {
+    int64_t time_ns;
+    int32_t slot, step; /* step 1: an event begins, -1: it ends */
+};
+
+struct stretch {
+    int64_t start_ns, end_ns, before_ns; /* before_ns: taken until its start */
+};
+
+static int intensities(const struct nb_injection *run, struct nb_excess *excess)
+{
+    if (run->rules.any_intensity || !run->plan.kind || !run->plan.intensity)
+        return 0;
+    for (int lane = 0; lane < run->lane_count; lane++)
+        for (int64_t k = 0; k < run->lanes[lane].count; k++) {
+            const int64_t i = run->lanes[lane].first + k;
+            const double most = HIGHEST[run->plan.kind[i]];
+            if (most > 0 && run->plan.intensity[i] > most) {
+                *excess = (struct nb_excess){NB_LIMIT_INTENSITY,     lane, i, 0,
+                                             run->plan.intensity[i], most};
+                return -EDQUOT;
+            }
+        }
+    return 0;
+}
+
+/* Number of CPUs that the lanes may run on; INT_MAX: all of the machine. */
+static int reach(const struct nb_injection *run)
+{
+    uint64_t cpus[NB_MAX_CPUS / 64] = {0};
+    bool roams = false, anywhere = true;
+    int count = 0;
+    for (int lane = 0; lane < run->lane_count; lane++) {
+        const int cpu = run->lanes[lane].cpu;
+        roams |= cpu == NB_ROAM;
+        if (cpu != NB_ROAM)
+            cpus[cpu / 64] |= 1ULL << cpu % 64;
+    }
+    for (int i = 0; i < NB_MAX_CPUS / 64; i++) {
+        anywhere &= run->roam[i] == 0;
+        count += __builtin_popcountll(cpus[i] | (roams ? run->roam[i] : 0));
+    }
+    return roams && anywhere ? INT_MAX : count;
+}
+
+/* The real-time events of all lanes, and the CPU time that they take. */
+static int64_t count_realtime(const struct nb_injection *run, double *total_ns)
+{
+    int64_t count = 0;
+    for (int lane = 0; lane < run->lane_count; lane++)
+        for (int64_t k = 0; k < run->lanes[lane].count; k++) {
+            const int64_t i = run->lanes[lane].first + k;
+            if (nb_is_realtime(run->plan.policy[i])) {
+                count++;
+                *total_ns += (double)run->plan.duration_ns[i];
+            }
+        }
+    return count;
+}
+
+static int64_t fill_edges(const struct nb_injection *run, struct edge *edges)
+{
+    int64_t count = 0;
+    for (int lane = 0; lane < run->lane_count; lane++) {
+        const struct nb_lane *slice = &run->lanes[lane];
+        const int slot = slice->cpu == NB_ROAM ? NB_MAX_CPUS + lane : slice->cpu;
+        int64_t free_ns = 0;
+        for (int64_t i = slice->first; i < slice->first + slice->count; i++) {
+            const int64_t planned = run->plan.start_ns[i];
+            const int64_t start = planned > free_ns ? planned : free_ns;
+            free_ns = start + run->plan.duration_ns[i];
+            free_ns = free_ns < LATEST_NS ? free_ns : LATEST_NS;
+            if (!nb_is_realtime(run->plan.policy[i]) || free_ns == start)
+                continue;
+            edges[count++] = (struct edge){start, slot, 1};
+            edges[count++] = (struct edge){free_ns, slot, -1};
+        }
+    }
+    return count;
+}
+
+static int compare_edges(const void *left, const void *right)
+{
+    const struct edge *a = left, *b = right;
+    return (a->time_ns > b->time_ns) - (a->time_ns < b->time_ns);
+}
+
+/* The stretches in which `cpus` slots are taken at once. */
+static int64_t find_stretches(const struct edge *edges, int64_t count, int cpus,
+                              struct stretch *stretches)
+{
+    static _Thread_local int depth[SLOTS];
+    int64_t found = 0, taken_ns = 0;
+    int busy = 0;
+    for (int slot = 0; slot < SLOTS; slot++)
+        depth[slot] = 0;
+    for (int64_t i = 0; i < count; i++) {
+        const int before = busy;
+        const int was = depth[edges[i].slot];
+        depth[edges[i].slot] = was + edges[i].step;
+        busy += (was + edges[i].step > 0) - (was > 0);
+        if (before < cpus && busy >= cpus) {
+            stretches[found].start_ns = edges[i].time_ns;
+            stretches[found].before_ns = taken_ns;
+        } else if (before >= cpus && busy < cpus) {
+            stretches[found].end_ns = edges[i].time_ns;
+            taken_ns += edges[i].time_ns - stretches[found].start_ns;
+            found++;
+        }
+    }
+    return found;
+}
+
+/* Time taken until `time_ns`; *at: the last stretch that had begun by the time of the last call. */
+static int64_t taken_until(const struct stretch *stretches, int64_t count, int64_t *at,
+                           int64_t time_ns)
+{
+    while (*at + 1 < count && stretches[*at + 1].start_ns <= time_ns)
+        ++*at;
+    const struct stretch *last = &stretches[*at];
+    return last->before_ns + (time_ns < last->end_ns ? time_ns : last->end_ns) - last->start_ns;
+}
+
+/* One of the windows that hold most begins with a stretch: from any other one that cannot be moved
+ * to hold more, it can be moved there and holds as much. */
+static int64_t fullest_window(const struct stretch *stretches, int64_t count, int64_t window_ns,
+                              int64_t *start_ns)
+{
+    int64_t most_ns = 0, last = 0;
+    for (int64_t i = 0; i < count; i++) {
+        const int64_t until = stretches[i].start_ns + window_ns;
+        const int64_t taken = taken_until(stretches, count, &last, until) - stretches[i].before_ns;
+        if (taken > most_ns) {
+            most_ns = taken;
+            *start_ns = stretches[i].start_ns;
+        }
+    }
+    return most_ns;
+}
+
+static int judge(const struct nb_injection *run, const struct stretch *stretches, int64_t count,
+                 struct nb_excess *excess)
+{
+    const int64_t windows[] = {NB_SECOND_NS, 10 * NB_SECOND_NS};
+    const int64_t most[] = {run->rules.full_stop_second_ns, run->rules.full_stop_ten_seconds_ns};
+    for (int i = 0; i < 2; i++) {
+        int64_t start_ns = 0;
+        const int64_t taken = fullest_window(stretches, count, windows[i], &start_ns);
+        if (most[i] && taken > most[i]) {
+            *excess = (struct nb_excess){i ? NB_LIMIT_TEN_SECONDS : NB_LIMIT_SECOND,
+                                         -1,
+                                         -1,
+                                         start_ns,
+                                         (double)taken,
+                                         (double)most[i]};
+            return -EDQUOT;
+        }
+    }
+    return 0;
+}
+
+static int full_stops(const struct nb_injection *run, struct nb_excess *excess)
+{
+    const struct nb_rules *rules = &run->rules;
+    double total_ns = 0;
+    const int64_t count = count_realtime(run, &total_ns);
+    const int64_t second = rules->full_stop_second_ns, ten = rules->full_stop_ten_seconds_ns;
+    const int64_t least = !second || (ten && ten < second) ? ten : second;
+    /* all CPUs at once can be taken no longer than all events take of one CPU on average */
+    if (rules->cpus < 1 || !least || total_ns <= (double)least * rules->cpus ||
+        reach(run) < rules->cpus)
+        return 0;
+    struct edge *const edges = malloc(2 * (size_t)count * sizeof *edges);
+    struct stretch *const stretches = malloc((size_t)count * sizeof *stretches);
+    int error = -ENOMEM;
+    if (edges && stretches) {
+        const int64_t filled = fill_edges(run, edges);
+        qsort(edges, (size_t)filled, sizeof *edges, compare_edges);
+        error = judge(run, stretches, find_stretches(edges, filled, rules->cpus, stretches),
+                      excess);
+    }
+    free(edges);
+    free(stretches);
+    return error;
+}
+
+int nb_check_limits(const struct nb_injection *run, struct nb_excess *excess)
+{
+    *excess = (struct nb_excess){.lane = -1, .event = -1};
+    const int error = intensities(run, excess);
+    return error ? error : full_stops(run, excess);
+}

@@ -1,0 +1,234 @@
+"""What a plan may take of the whole machine: refused at planning and at the start, and what is just
+allowed lets others answer.
+"""
+
+import subprocess
+import sys
+import time
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nbhelpers.errors import InputError
+from nbhelpers.injection import Overheads, make_plan
+from nbhelpers.injection._check import check_plan, lib
+from nbhelpers.injection._native import ffi
+from nbhelpers.injection.injector import THROTTLING
+from nbhelpers.injection.replay import Replay
+from nbhelpers.injection.rules import Rules, may_realtime
+from nbhelpers.machine import settings as machine_settings
+from nbhelpers.noise import NoiseConfig, stressor_noise
+from nbhelpers.noise._vocabulary import STRESSORS
+
+from .helpers import CPU_COUNT, make_config
+
+MS, SECOND = 10**6, 10**9
+STEP = 50 * MS
+
+
+def fullest(lanes: list[tuple[int, list]], cpus: int, second_ns=0, ten_ns=0, roam=()):
+    """Code and excess of the C core; a lane is (cpu, [(start_ns, duration_ns, policy)])."""
+    rows = [event for _, events in lanes for event in events]
+    run = ffi.new("struct nb_injection *")
+    table = ffi.new("struct nb_lane[]", len(lanes))
+    columns = [
+        ffi.new(f"{kind}[]", [int(row[place]) for row in rows])
+        for place, kind in enumerate(("int64_t", "int64_t", "int8_t"))
+    ]
+    run.plan.start_ns, run.plan.duration_ns, run.plan.policy = columns
+    run.lanes, run.lane_count, run.event_count = table, len(lanes), len(rows)
+    first = 0
+    for lane, (cpu, events) in zip(table, lanes):
+        lane.cpu, lane.first, lane.count = cpu, first, len(events)
+        first += len(events)
+    for cpu in roam:
+        run.roam[0] |= 1 << cpu
+    run.rules.cpus = cpus
+    run.rules.full_stop_second_ns, run.rules.full_stop_ten_seconds_ns = second_ns, ten_ns
+    excess = ffi.new("struct nb_excess *")
+    return lib.nb_check_limits(run, excess), excess
+
+
+def counted(lanes, cpus: int, window_ns: int) -> int:
+    """Most that any window holds, counted in steps."""
+    grid = np.zeros((len(lanes), 2000), bool)
+    for number, (_, events) in enumerate(lanes):
+        free = 0
+        for start, duration, policy in events:
+            begin = max(start, free)
+            free = begin + duration
+            if policy in (1, 2):
+                grid[number, begin // STEP : free // STEP] = True
+    slots = [cpu if cpu >= 0 else 1000 + number for number, (cpu, _) in enumerate(lanes)]
+    busy = sum(
+        np.any([grid[i] for i, slot in enumerate(slots) if slot == one], axis=0).astype(int)
+        for one in set(slots)
+    )
+    return int(np.convolve(busy >= cpus, np.ones(window_ns // STEP)).max().round()) * STEP
+
+
+@st.composite
+def some_lanes(draw):
+    steps = st.integers(0, 12)
+    lanes = []
+    for _ in range(draw(st.integers(1, 5))):
+        start, events = 0, []
+        for _ in range(draw(st.integers(0, 25))):
+            start += draw(steps) * STEP
+            events.append((start, draw(steps) * STEP, draw(st.sampled_from([1, 1, 2, 0]))))
+        lanes.append((draw(st.sampled_from([-1, 0, 0, 1])), events))
+    return lanes
+
+
+@settings(max_examples=300, deadline=None)
+@given(some_lanes(), st.integers(1, 3))
+def test_the_fullest_second_and_ten_seconds_are_those_that_counting_finds(lanes, cpus):
+    roams = any(cpu < 0 for cpu, _ in lanes)
+    reachable = roams or len({cpu for cpu, _ in lanes}) >= cpus
+    for name, window_ns in (("second_ns", SECOND), ("ten_ns", 10 * SECOND)):
+        most = counted(lanes, cpus, window_ns) if reachable else 0
+        if most:
+            assert fullest(lanes, cpus, **{name: most})[0] == 0
+        if most > 1:
+            code, excess = fullest(lanes, cpus, **{name: most - 1})
+            assert code < 0 and excess.value == most and excess.most == most - 1
+
+
+def test_lanes_that_cannot_reach_every_cpu_stop_nobody():
+    lanes = [(-1, [(0, SECOND, 1)]), (-1, [(0, SECOND, 1)])]
+    assert fullest(lanes, 2, second_ns=MS)[0] < 0
+    assert fullest(lanes, 2, second_ns=MS, roam=(1,))[0] == 0
+    assert fullest(lanes, 2, second_ns=MS, roam=(0, 1))[0] < 0
+    assert fullest([(0, lanes[0][1]), (-1, lanes[1][1])], 2, second_ns=MS, roam=(1,))[0] < 0
+
+
+def every_cpu(period_ms: float, busy_ms: float, seconds: float = 12) -> NoiseConfig:
+    return make_config(
+        [
+            (cpu, "irq", i * period_ms, busy_ms)
+            for cpu in range(CPU_COUNT)
+            for i in range(int(seconds * 1000 / period_ms))
+        ]
+    )
+
+
+def planned(config: NoiseConfig, **rules):
+    return make_plan(config, rules=Rules(**rules), overheads=Overheads())
+
+
+def test_short_pauses_over_and_over_are_refused_unless_meant():
+    with pytest.raises(InputError, match="998.* ms of a second") as caught:
+        planned(every_cpu(500.2, 499))
+    assert "full_stop_second_ms" in caught.value.fix and "allow_full_stop" in caught.value.fix
+    with pytest.raises(InputError, match="of ten seconds") as caught:
+        planned(every_cpu(1000, 490), full_stop_ten_seconds_s=4.8)
+    assert "full_stop_ten_seconds_s" in caught.value.fix
+    planned(every_cpu(500.2, 499), allow_full_stop=True)
+    planned(every_cpu(500.2, 499), full_stop_second_ms=998, full_stop_ten_seconds_s=10)
+
+
+def test_what_is_exactly_at_the_limit_passes_and_a_nanosecond_more_is_refused():
+    planned(every_cpu(500, 400, 5))
+    with pytest.raises(InputError, match="800.000002 ms of a second"):
+        planned(every_cpu(500, 400.000001, 5))
+    planned(every_cpu(1000, 490), full_stop_ten_seconds_s=4.9)
+    with pytest.raises(InputError, match="4900.000010 ms of ten seconds"):
+        planned(every_cpu(1000, 490.000001), full_stop_ten_seconds_s=4.9)
+
+
+@pytest.mark.parametrize("period_ms, busy_ms", [(100, 2.5), (1, 0.025)])
+def test_signatures_on_all_cpus_pass(period_ms, busy_ms):
+    planned(every_cpu(period_ms, busy_ms, 2))
+
+
+@pytest.mark.skipif(CPU_COUNT < 2, reason="the only CPU is every CPU")
+def test_one_cpu_of_several_may_be_taken_for_good():
+    planned(make_config([(0, "irq", i * 1000, 1000) for i in range(12)]))
+
+
+# the others are limited by what the machine moves, or by the memory that a lane may hold
+LIMITED = {"duty", "io_metadata", "timer", "ipi", "tlb", "migrate"}
+
+
+@pytest.mark.parametrize("kind", sorted(STRESSORS))
+def test_a_rate_beyond_the_highest_is_refused_unless_meant(kind):
+    noise = stressor_noise(kind, 1, 0.1, [0])
+    plan = planned(NoiseConfig.from_events(noise))
+    for intensity, refused in ((1e15, kind in LIMITED), (0.5, False)):
+        plan.events["intensity"] = intensity
+        if refused:
+            with pytest.raises(InputError, match=f"{kind} noise of intensity 1e\\+15") as caught:
+                check_plan(plan)
+            assert "any_intensity" in caught.value.fix
+            check_plan(replace(plan, rules=Rules(any_intensity=True)))
+        else:
+            check_plan(plan)
+
+
+@pytest.mark.parametrize("kind, most", [("timer", 1e5), ("ipi", 1e6), ("io_metadata", 1e6)])
+def test_the_highest_rate_passes_and_the_next_number_is_refused(kind, most):
+    plan = planned(NoiseConfig.from_events(stressor_noise(kind, 1, 0.1, [0])))
+    plan.events["intensity"] = most
+    check_plan(plan)
+    plan.events["intensity"] = np.nextafter(most, np.inf)
+    with pytest.raises(InputError, match=f"{kind} noise"):
+        check_plan(plan)
+
+
+def test_a_plan_that_was_changed_after_planning_is_refused_at_the_start():
+    plan = planned(NoiseConfig.from_events(stressor_noise("timer", 1, 0.1, [0])))
+    plan.events["intensity"] = 1e15
+    replay = Replay(plan)
+    with pytest.raises(InputError, match="timer noise"):
+        replay.start()
+    assert replay.pids == ()
+
+
+ANSWER = "import sys\nfor line in sys.stdin: print(line, end='', flush=True)"
+
+
+def slowest_answer_s(config: NoiseConfig, seconds: float) -> float:
+    """Of an ordinary process that is pinged every 50 ms while a config is injected."""
+    replay = Replay(planned(config))
+    pipe = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    answerer = subprocess.Popen([sys.executable, "-c", ANSWER], **pipe)
+    slowest = 0.0
+    try:
+        with machine_settings.apply({THROTTLING: -1}, shared=True):
+            replay.start()
+            begin = time.monotonic()
+            replay.release(time.monotonic_ns())
+            while time.monotonic() < begin + seconds:
+                asked = time.monotonic()
+                answerer.stdin.write("?\n")
+                answerer.stdin.flush()
+                assert answerer.stdout.readline() == "?\n"
+                slowest = max(slowest, time.monotonic() - asked)
+                time.sleep(0.05)
+            replay.close()
+    finally:
+        replay.close()
+        answerer.stdin.close()
+        answerer.wait(10)
+        answerer.stdout.close()
+    taken = replay.log["cpu_time_ns"].sum()
+    assert taken > 0.3 * CPU_COUNT * seconds * 1e9  # else nothing was to be seen
+    return slowest
+
+
+# as much in a piece as is allowed, as much of a second, and as much of ten
+HEAVIEST = [(833.2, 499.5), (500, 400), (50, 30)]
+
+
+@pytest.mark.skipif(not may_realtime(98), reason="needs SCHED_FIFO")
+@pytest.mark.parametrize(
+    "seconds",
+    [3, pytest.param(12, marks=pytest.mark.long)],
+)
+@pytest.mark.parametrize("period_ms, busy_ms", HEAVIEST)
+def test_an_ordinary_process_answers_within_a_second(period_ms, busy_ms, seconds):
+    length = min(seconds, 7) if period_ms == 500 else seconds
+    assert slowest_answer_s(every_cpu(period_ms, busy_ms, length), length) < 1
