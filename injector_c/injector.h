@@ -106,7 +106,7 @@ struct nb_lane {
     int32_t refused; /* changes of policy that the kernel did not permit */
     int32_t killed;  /* by the supervisor: it did not end by itself in time */
     int32_t done;    /* every event of the slice has been dealt with */
-    int32_t reserved;
+    int32_t stopped; /* somebody had stopped it (SIGSTOP) when it was to end */
 };
 
 struct nb_costs {    /* of a real-time event, on one kind of core */
@@ -157,6 +157,8 @@ struct nb_excess {
     double most;
 };
 
+#define NB_BUDGET_SLOTS 64 /* seconds that are accounted for at a time */
+
 struct nb_control { /* in the shared memory */
     uint32_t state;
     int32_t ended_by;
@@ -166,10 +168,13 @@ struct nb_control { /* in the shared memory */
     int32_t reserved;
     int64_t t0_ns;
     int64_t ended_ns; /* CLOCK_MONOTONIC */
+    /* what real-time events of all lanes take in each second from t0: the second, and ns */
+    uint64_t taken[NB_BUDGET_SLOTS];
 };
 
 /* exit status of a program that was built from other declarations */
 #define NB_OTHER_BUILD 3
+#define NB_BAD_PLAN 4 /* of one that was handed a plan that cannot be, or must not be replayed */
 
 struct nb_injection {
     void *memory; /* the shared mapping that holds all that follows */

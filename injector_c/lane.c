@@ -20,7 +20,9 @@ enum {
     SWITCH_NS = 2000, /* nobody else can have had the CPU in less */
     COLD_NS = 150000, /* the kernel's caches grow cold in an event that lasts longer */
     WARM_NS = 80000,  /* before its end they are warmed */
+    BUDGET_BITS = 44, /* ns of a second that all CPUs together can take; above them the second */
 };
+static const uint64_t BUDGET_MASK = (1ULL << BUDGET_BITS) - 1, SECOND_MASK = (1 << 20) - 1;
 
 /* Switches if it differs; what the kernel refuses is counted, and stays as it was. */
 void nb_become(struct nb_actor *self, int policy, int priority)
@@ -288,6 +290,41 @@ static void set_clock_early(struct nb_actor *self, int64_t i)
             self->clock_set_to = next;
 }
 
+/* Adds to what real-time events take of a second from t0, unless that would exceed the most. */
+static bool take_of_second(struct nb_control *control, uint64_t second, uint64_t ns, uint64_t most)
+{
+    uint64_t *const slot = &control->taken[second % NB_BUDGET_SLOTS];
+    uint64_t had = __atomic_load_n(slot, __ATOMIC_RELAXED), taken;
+    do {
+        taken = (had >> BUDGET_BITS == second ? had & BUDGET_MASK : 0) + ns;
+        if (taken > most)
+            return false;
+    } while (!__atomic_compare_exchange_n(slot, &had, second << BUDGET_BITS | taken, true,
+                                          __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+    return true;
+}
+
+/* Whether an event may begin now. The plan leaves others a share of each second; events that come
+ * late, one behind the other, must not use it up. Of what is too much, nothing is injected. */
+static bool is_within_budget(const struct nb_actor *self, int64_t wake, int64_t duration)
+{
+    const struct nb_rules *rules = &self->run->rules;
+    if (!rules->cpus || !rules->full_stop_second_ns || !nb_is_realtime(self->policy))
+        return true;
+    const uint64_t most = (uint64_t)rules->cpus * NB_SECOND_NS -
+                          (uint64_t)(NB_SECOND_NS - rules->full_stop_second_ns);
+    int64_t from = wake - self->run->control->t0_ns;
+    for (const int64_t end = from + duration; from < end;) {
+        const int64_t second = from / NB_SECOND_NS, next = (second + 1) * NB_SECOND_NS;
+        const int64_t until = next < end ? next : end;
+        if (from >= 0 && !take_of_second(self->run->control, (uint64_t)second & SECOND_MASK,
+                                         (uint64_t)(until - from), most))
+            return false;
+        from = until;
+    }
+    return true;
+}
+
 void nb_replay_event(struct nb_actor *self, int64_t i)
 {
     const struct nb_injection *run = self->run;
@@ -299,7 +336,9 @@ void nb_replay_event(struct nb_actor *self, int64_t i)
     if (!wait_until(self, start, &slept))
         return;
     const int64_t wake = nb_now_ns(), cpu = begin_counting(self);
-    const int outcome = judge(&run->rules, wake - start, duration);
+    int outcome = judge(&run->rules, wake - start, duration);
+    if (outcome != NB_DROPPED && !is_within_budget(self, wake, duration))
+        outcome = NB_DROPPED;
     self->due_ns = outcome == NB_TRUNCATED ? duration - (wake - start) : duration;
     self->exit_ns = predict_exit(self, wake - start, slept, duration);
     log->start_ns[i] = wake - t0;

@@ -23,8 +23,9 @@
 /* A machine may refuse files in memory that could be executed; older kernels know no others. */
 static int memory_file(void)
 {
-    const int fd = memfd_create("noisebook", MFD_CLOEXEC | MFD_NOEXEC_SEAL);
-    return fd < 0 && errno == EINVAL ? memfd_create("noisebook", MFD_CLOEXEC) : fd;
+    const unsigned flags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
+    const int fd = memfd_create("noisebook", flags | MFD_NOEXEC_SEAL);
+    return fd < 0 && errno == EINVAL ? memfd_create("noisebook", flags) : fd;
 }
 
 int32_t nb_map_memory(uint64_t bytes, void **memory)
@@ -33,7 +34,9 @@ int32_t nb_map_memory(uint64_t bytes, void **memory)
     if (fd < 0)
         return -errno;
     *memory = MAP_FAILED;
-    if (ftruncate(fd, (off_t)bytes) == 0)
+    /* nobody can shorten it later, under the feet of those who have mapped it */
+    if (ftruncate(fd, (off_t)bytes) == 0 &&
+        fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) == 0)
         *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     const int error = errno;
     if (*memory != MAP_FAILED)

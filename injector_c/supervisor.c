@@ -148,7 +148,11 @@ static void end_lanes(struct nb_injection *run, int done)
     const bool gone = poll(&all_gone, 1, GRACE_MS) > 0;
     for (int i = 0; i < run->lane_count; i++) {
         struct nb_lane *lane = &run->lanes[i];
-        lane->killed = lane->pid > 0 && waitpid(lane->pid, &lane->status, gone ? 0 : WNOHANG) == 0;
+        const pid_t ended = lane->pid > 0
+                                ? waitpid(lane->pid, &lane->status, gone ? 0 : WNOHANG | WUNTRACED)
+                                : -1;
+        lane->stopped = ended > 0 && WIFSTOPPED(lane->status);
+        lane->killed = ended == 0 || lane->stopped;
         if (lane->killed)
             kill(lane->pid, SIGKILL);
     }

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from ..errors import SettingError
+from ..errors import RunError, SettingError
 from ..machine import settings
 from ..measurement import Attachment
 from ..noise import NoiseConfig
@@ -104,6 +104,7 @@ class Injector(Attachment):
         self._log_folder, self._keep_logs = log_folder and Path(log_folder), keep_logs
         self._replay: Replay | None = None
         self._armable = True
+        self._unready = ""
         self._start_ns: int | None = None
         self._armed_limit_s = ARMED_LIMIT_S
         self._lifted: contextlib.ExitStack | None = None
@@ -167,11 +168,16 @@ class Injector(Attachment):
             )
 
     def armed(self, pid: int) -> None:
-        """Fork the injectors and wait until they are ready."""
+        """Start the injectors and wait until they are ready; a run without them has failed, and is
+        tried again.
+        """
         self._end_replay()
-        self._start_ns = None
+        self._start_ns, self._unready = None, ""
         self._replay = Replay(self.plan, self._armed_limit_s)
-        self._replay.start(pid)
+        try:
+            self._replay.start(pid)
+        except RunError as error:
+            self._replay, self._unready = None, error.what
 
     def released(self, t0_ns: int) -> None:
         """The plan's times count from t0, the begin of the timed region."""
@@ -181,6 +187,8 @@ class Injector(Attachment):
 
     def after(self, run: dict) -> dict:
         """Stop, and return what was injected as columns of the runs table."""
+        if self._unready and run.get("status") == "ok":
+            return {"status": "injection failed", "message": self._unready}
         if self._replay is None:
             return {}
         replay, self._replay = self._replay, None

@@ -219,6 +219,13 @@ class Replay:
                 why="its plan and log would be read wrongly",
                 fix="run: make env",
             )
+        if os.WIFEXITED(status) and os.WEXITSTATUS(status) == lib.NB_BAD_PLAN:
+            raise RunError(
+                "the injector's program refused the plan that it was handed",
+                where=str(program),
+                why="it was changed after it was checked, or is none that may be replayed",
+                fix="please report it: this is a fault of Noisebook",
+            )
         raise RunError(
             f"the injector did not become ready: {self._first_error() or os.strerror(-code)}",
             why="without its noise the run would be an undisturbed one",
@@ -269,6 +276,8 @@ class Replay:
             return f"injection ended: {self.ended_by}"
         for number in range(self._run.lane_count):
             lane = self._run.lanes[number]
+            if lane.stopped and not lane.done:
+                return f"injector {number} was stopped by somebody (SIGSTOP)"
             if os.WIFSIGNALED(lane.status) and not lane.killed:
                 return f"injector {number} died of {signal.Signals(os.WTERMSIG(lane.status)).name}"
             if lane.error:
