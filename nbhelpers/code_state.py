@@ -3,11 +3,12 @@
 Owns that line, and which packages decide what a table says.
 """
 
+import io
 from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
 
-from .files import digest
+from .files import digest, open_regular
 from .imports import LIBRARY, CodeTree, modules_digest
 from .places import PACKAGE, shipped
 
@@ -63,8 +64,8 @@ def tables_of_other_code(folder: str | Path) -> list[str]:
 def head_of(path: str | Path) -> list[str]:
     """The lines at the top of a computed table that are none of it; of any other file none."""
     lines = []
-    with open(path, encoding="utf-8") as file:
-        for line in file:
+    with open_regular(path, "table") as file:
+        for line in io.TextIOWrapper(file, "utf-8", "replace"):
             if not line.startswith((KEY, CODE)):
                 break
             lines.append(line.rstrip("\n"))

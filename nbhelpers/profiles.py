@@ -17,7 +17,7 @@ from typing import Any
 import yaml
 
 from .errors import InputError
-from .files import decoded, read_json, write_atomically
+from .files import decoded, load_yaml, read_bytes, read_json, write_atomically
 from .study import NOTEBOOKS, PROFILES, Study, adopted_profile_file, profile_file
 
 EVERYWHERE = "all"
@@ -54,7 +54,7 @@ def adopted(profile: str) -> str:
             ),
         )
     _sections(Path(profile))
-    write_atomically(adopted_profile_file(name), Path(profile).read_bytes())
+    write_atomically(adopted_profile_file(name), read_bytes(profile, "profile", MOST_BYTES))
     return name
 
 
@@ -292,24 +292,13 @@ def _read(path: Path) -> dict[str, dict]:
 
 
 def _text(path: Path) -> str:
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise InputError(
-            f"cannot read the profile: {error.strerror}",
-            where=path,
-            fix=f"make paper PROFILE={'|'.join(PROFILES)}",
-        ) from None
-    if len(content) > MOST_BYTES:
-        raise InputError(
-            f"the file has {len(content):,} bytes; a profile has at most {MOST_BYTES:,}", where=path
-        )
+    content = read_bytes(path, "profile", MOST_BYTES)
     return decoded(content, path, "profile", "utf-8-sig")
 
 
 def _loaded(text: str, path: Path) -> object:
     try:
-        return yaml.load(text, Loader=_Strict) or {}
+        return load_yaml(text, _Strict, path, "profile") or {}
     except yaml.MarkedYAMLError as error:
         place = f", line {error.problem_mark.line + 1}" if error.problem_mark else ""
         raise InputError(

@@ -18,13 +18,14 @@ from io import FileIO
 from pathlib import Path
 
 from .errors import InputError
-from .files import new_aside, packed, sync_folder, unpacked, write_atomically, writing
+from .files import new_aside, packed, read_bytes, sync_folder, write_atomically, writing
 
 TORN = ".torn"
 SEAL = "seal.json"  # of a campaign: how many records it had when it was complete
 _SUFFIX = re.compile(rb', "crc": "([0-9a-f]{8})", "chain": "([0-9a-f]{16})"\}')
 _SUFFIX_BYTES = len(', "crc": "01234567", "chain": "0123456789abcdef"}')
 _KEYS = (b'"crc"', b'"chain"')
+_WHAT = "file of records"
 _BEGIN = "0" * 16
 
 
@@ -87,7 +88,7 @@ def _append(path: Path, record: dict) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     is_new = not path.exists()
     if is_new and packed(path).exists():
-        write_atomically(path, unpacked(packed(path)))
+        write_atomically(path, read_bytes(packed(path), _WHAT))
     with open(path, "ab+", buffering=0) as file:
         size = _close_off(path, file)
         chain = _last_chain(file, size)
@@ -242,9 +243,9 @@ def read(path: str | Path) -> Records:
     """
     path = Path(path)
     if path.exists():
-        content = path.read_bytes()
+        content = read_bytes(path, _WHAT)
     elif packed(path).exists():
-        content = unpacked(packed(path))
+        content = read_bytes(packed(path), _WHAT)
     else:
         return Records([], (), True, _BEGIN)
     *lines, last = content.split(b"\n")

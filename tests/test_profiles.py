@@ -134,11 +134,11 @@ def wrong(tmp_path: Path, content: str | bytes) -> str:
         ("30-injection: 3", "mapping"),
         ("3: {runs: 3}", "3 is no name"),
         ("? [1, 2]\n: 3", "a key must be a name"),
-        ("[" * 5000, "not YAML"),
+        ("[" * 5000, "50 levels"),
         ("30-injection: {seed: " + "9" * 5000 + "}", "YAML"),
         ("30-injection: {runs: !!python/object/apply:os.getcwd []}", "YAML"),
         (b"30-injection: {placement: \xe4}", "not UTF-8 text"),
-        (b"# " + b"x" * 70_000, "70,002 bytes"),
+        (b"# " + b"x" * 70_000, "larger than 65,536 bytes"),
         (b"30-injection: {placement: \x00}", "not YAML"),
     ],
 )

@@ -4,6 +4,7 @@ its data are copied to ``build/NAME``.
 
 import hashlib
 import json
+import lzma
 import shutil
 import stat
 import zipfile
@@ -14,14 +15,24 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from ..errors import InputError
-from ..files import read_json, write_atomically, write_json
+from ..files import MOST_BYTES, open_regular, read_json, write_atomically, write_json
 from ..places import results
 from ..progress import each
 from ..study import adopted_profile_file, shared_file
 from .crate import FORMAT, MANIFEST
 from .rules import METADATA, listed_files, require_valid
 
+_MOST_ZIP = 1 << 40
 _NO_ARTIFACT = "what make artifact writes is expected: a zip, or its unpacked folder"
+_DAMAGED = (
+    zipfile.BadZipFile,
+    zlib.error,
+    lzma.LZMAError,
+    EOFError,
+    OSError,
+    NotImplementedError,  # a way of packing that zipfile does not know
+    RuntimeError,  # one with a password
+)
 _COPY_AGAIN = "copy it again from where it came; unzip -t says whether a zip is whole"
 
 
@@ -56,9 +67,13 @@ class Source:
             It is missing, or damaged.
         """
         try:
-            if self.archive is not None:
-                return self.archive.read(name)
-            return (self.path / name).read_bytes()
+            if self.archive is None:
+                return self._in_folder(name)
+            if self.archive.getinfo(name).file_size > MOST_BYTES:
+                raise self._too_large(name)
+            return self.archive.read(
+                name
+            )  # never more than its directory says: zipfile stops there
         except KeyError:
             raise InputError(
                 f"there is no {name} in it", where=self.path, fix=_NO_ARTIFACT
@@ -67,10 +82,26 @@ class Source:
             raise InputError(
                 f"there is no {name} in it", where=self.path, fix=_NO_ARTIFACT
             ) from None
-        except (zipfile.BadZipFile, zlib.error, EOFError, OSError) as error:
+        except _DAMAGED as error:
             raise InputError(
                 f"{name} in it is damaged: {error}", where=self.path, fix=_COPY_AGAIN
             ) from None
+
+    def _in_folder(self, name: str) -> bytes:
+        if not (self.path / name).resolve().is_relative_to(self.path.resolve()):
+            raise InputError(
+                f"{name} in it is a link to a file outside", where=self.path, fix=_COPY_AGAIN
+            )
+        with open_regular(self.path / name, "file") as file:
+            return file.read()
+
+    def _too_large(self, name: str) -> InputError:
+        return InputError(
+            f"{name} in it would have more than {MOST_BYTES:,} bytes",
+            where=self.path,
+            why="it would fill the memory",
+            fix="ask who sent it for another: make artifact writes none such",
+        )
 
 
 @contextmanager
@@ -87,12 +118,13 @@ def opened(path: str | Path) -> Iterator[Source]:
         yield Source(path, None)
         return
     try:
+        open_regular(path, "shared study", _MOST_ZIP).close()
         archive = zipfile.ZipFile(path)
     except OSError as error:
         raise InputError(
             f"cannot read it: {error.strerror}", where=path, fix=_NO_ARTIFACT
         ) from None
-    except zipfile.BadZipFile:
+    except (zipfile.BadZipFile, NotImplementedError, ValueError):
         raise InputError(
             "this is no whole zip: it was cut, or is something else", where=path, fix=_COPY_AGAIN
         ) from None
@@ -152,7 +184,7 @@ def adopt(path: str | Path, name: str) -> str:
 def _manifest(source: Source) -> dict:
     try:
         manifest = json.loads(source.read(MANIFEST))
-    except ValueError:
+    except (ValueError, RecursionError):
         manifest = None
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
         raise InputError(
@@ -178,7 +210,7 @@ def _entities(metadata: bytes, source: Source) -> dict[str, dict]:
     """The files that the crate lists, which are all there."""
     try:
         crate = json.loads(metadata)
-    except ValueError:
+    except (ValueError, RecursionError):
         crate = None
     names = set(source.names())
     graph = crate.get("@graph", []) if isinstance(crate, dict) else []

@@ -5,6 +5,7 @@ A table is never held whole as a DataFrame.
 Owns the reading, a thousand columns at a time, and the filter; `explain` goes on from there.
 """
 
+import io
 from collections import Counter, deque
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -17,6 +18,7 @@ import pandas as pd
 from scipy.stats import norm
 
 from ..errors import InputError
+from ..files import open_regular, read_bytes, require_parquet
 from ..outcomes import DIRECTIONS, Outcome
 from ..statistics.order import standard_ranks
 from .screening import Consequences, as_known, excluded_by_name
@@ -242,6 +244,7 @@ def _open(source: str | Path | pd.DataFrame) -> tuple[list[str], Reader]:
 def _parquet(path: Path) -> Any:
     import pyarrow.parquet as parquet
 
+    require_parquet(path)
     try:
         return parquet.ParquetFile(path, memory_map=True)
     except (OSError, ValueError) as error:
@@ -256,7 +259,9 @@ def _csv(path: Path) -> Any:
     from pyarrow import csv
 
     try:
-        return csv.read_csv(path, csv.ReadOptions(block_size=BLOCK_BYTES))
+        open_regular(path, "table").close()
+        source = io.BytesIO(read_bytes(path)) if path.suffix == ".gz" else path
+        return csv.read_csv(source, csv.ReadOptions(block_size=BLOCK_BYTES))
     except (arrow.ArrowInvalid, OSError) as error:
         raise InputError(f"not a readable CSV: {error}", where=path) from None
 

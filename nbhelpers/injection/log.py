@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from ..errors import InputError
+from ..files import read_parquet
 from ..noise._vocabulary import KINDS
 from ._limits import REALTIME
 from .replay import Replay
@@ -251,9 +252,4 @@ def _moved(log: pd.DataFrame, offset: int) -> pd.DataFrame:
 
 
 def _read_log(path: Path) -> pd.DataFrame:
-    try:
-        return pd.read_parquet(path)
-    except (OSError, ValueError) as error:
-        raise InputError(
-            f"cannot read an injection log: {error}", where=path, why="its run could not be judged"
-        ) from None
+    return read_parquet(path, "injection log")

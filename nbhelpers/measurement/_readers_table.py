@@ -5,14 +5,16 @@ Owns `read_table`; what its columns explain is for `nbhelpers.attribution`.
 """
 
 import difflib
+import io
 import os
+import zlib
 from collections.abc import Sequence
 from pathlib import Path
 
 import pandas as pd
 
 from ..errors import InputError
-from ..files import read_json
+from ..files import read_bytes, read_json, require_parquet
 
 # parsed together: a single row of thousands of columns can be larger than pyarrow's usual megabyte
 _BLOCK_BYTES = 64 * 2**20
@@ -98,20 +100,24 @@ def _csv(path: Path, columns: Sequence[str] | None):
     if columns is not None:
         _check_columns(columns, _header(path, delimiter), path)
     try:
-        with arrow.input_stream(str(path)) as stream:  # by the ending of the name it unpacks .gz
+        packed = path.suffix == ".gz"
+        with arrow.input_stream(io.BytesIO(read_bytes(path)) if packed else str(path)) as stream:
             table = csv.read_csv(
                 stream,
                 csv.ReadOptions(block_size=_BLOCK_BYTES),
                 csv.ParseOptions(delimiter=delimiter),
                 convert,
             )
-    except (arrow.ArrowInvalid, OSError) as error:
+    except (OSError, ValueError) as error:
         raise InputError(
             f"not a readable table: {error}",
             where=path,
             why="each row needs as many values as the header has names",
         ) from None
-    _check_unique(table.column_names, path)
+    try:
+        _check_unique(table.column_names, path)
+    except UnicodeDecodeError as error:  # pyarrow checks the values only
+        raise InputError(f"the header is not UTF-8 text: {error}", where=path) from None
     return table
 
 
@@ -122,20 +128,23 @@ def _header(path: Path, delimiter: str) -> list[str]:
     with (gzip.open if path.suffix == ".gz" else open)(
         path, "rt", newline="", encoding="utf-8-sig"
     ) as file:
-        return next(csv.reader(file, delimiter=delimiter), [])
+        try:
+            return next(csv.reader(file, delimiter=delimiter), [])
+        except (OSError, EOFError, ValueError, zlib.error, csv.Error) as error:
+            raise InputError(f"not a readable table: {error}", where=f"{path}, line 1") from None
 
 
 def _parquet(path: Path, columns: Sequence[str] | None):
-    import pyarrow as arrow
     from pyarrow import parquet
 
     try:
+        require_parquet(path)
         file = parquet.ParquetFile(path)
-    except (arrow.ArrowInvalid, OSError) as error:
+        if columns is not None:
+            _check_columns(columns, file.schema_arrow.names, path)
+        return file.read(columns=columns)
+    except (OSError, ValueError, NotImplementedError, MemoryError) as error:
         raise InputError(f"not a readable parquet file: {error}", where=path) from None
-    if columns is not None:
-        _check_columns(columns, file.schema_arrow.names, path)
-    return file.read(columns=columns)
 
 
 def _check_columns(wanted: Sequence[str], names: Sequence[str], path: Path) -> None:

@@ -6,10 +6,8 @@ agreement) and those that a schema can't express.
 """
 
 import gc
-import gzip
 import json
 import re
-import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from ..errors import InputError
-from ..files import decoded
+from ..files import parsed_json, read_bytes
 from ..schemas import schema_error
 from ._events import Events, PublishedEvents, shortened
 from ._merge import POLICY_NAMES, Columns
@@ -34,7 +32,7 @@ Parts = tuple[tuple[int, ...], int, dict, pd.DataFrame]
 def read_config(path: Path) -> Parts:
     """CPUs, window, provenance and table of a config in either format."""
     with _no_collecting():
-        document = _parse(decoded(_content(path), path), path)
+        document = _parse(read_bytes(path, "noise config"), path)
         if isinstance(document, dict) and ("format" in document or "cpus" in document):
             return _noisebook_config(document, path)
         if (
@@ -65,33 +63,8 @@ def _no_collecting() -> Iterator[None]:
             gc.enable()
 
 
-def _content(path: Path) -> bytes:
-    try:
-        data = path.read_bytes()
-        return gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data
-    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise InputError(
-            f"damaged gzip: {error}",
-            where=path,
-            fix="get the file again, it is probably cut short",
-        ) from None
-    except (OSError, ValueError) as error:
-        raise InputError(
-            f"cannot read the file: {getattr(error, 'strerror', None) or error}", where=path
-        ) from None
-
-
-def _parse(text: str, path: Path) -> object:
-    try:
-        return json.loads(text, object_pairs_hook=_without_doubles)
-    except json.JSONDecodeError as error:
-        raise InputError(
-            f"not JSON: {error.msg}",
-            where=f"{path}, line {error.lineno}, column {error.colno}",
-            fix="get the file again, it is probably damaged or cut short",
-        ) from None
-    except (RecursionError, ValueError) as error:
-        raise InputError(f"not usable JSON: {error}", where=path) from None
+def _parse(content: bytes, path: Path) -> object:
+    return parsed_json(content, path, "noise config", object_pairs_hook=_without_doubles)
 
 
 def _without_doubles(pairs: list[tuple[str, object]]) -> dict:

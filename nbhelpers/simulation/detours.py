@@ -3,7 +3,6 @@
 Owns `Detours`, the tables that the C side reads of it (simulator_c/noise.h), and the generators.
 """
 
-import gzip
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -14,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from ..errors import InputError
+from ..files import decoded, read_bytes
 
 LONGEST_NS = 2**62 / 1000  # what the engine counts up to in picoseconds: 53 days
 
@@ -224,15 +224,12 @@ def read_detours(path: str | Path, period_ns: float | None = None) -> Detours:
         The file is missing, or a line is not two numbers; the message names the line.
     """
     path = Path(path)
-    try:
-        with gzip.open(path, "rt") if path.suffix == ".gz" else open(path) as file:
-            rows = [
-                (number, line.split())
-                for number, line in enumerate(file, start=1)
-                if line.strip() and not line.lstrip().startswith("#")
-            ]
-    except (OSError, EOFError, UnicodeDecodeError) as error:
-        raise InputError(f"cannot read the trace: {error}", where=path) from None
+    text = decoded(read_bytes(path, "trace"), path, "trace")
+    rows = [
+        (number, line.split())
+        for number, line in enumerate(text.splitlines(), start=1)
+        if line.strip() and not line.lstrip().startswith("#")
+    ]
     for number, row in rows:
         if len(row) < 2 or not (_is_number(row[0]) and _is_number(row[1])):
             raise InputError(

@@ -19,7 +19,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from ..errors import InputError
-from ..files import written
+from ..files import open_regular, written
 from ._goal_arrays import schedule_of, view_of
 from ._goal_errors import refusal
 from ._simulator import ffi, lib
@@ -27,6 +27,7 @@ from .schedule import Schedule, ScheduleError
 
 _PIECE_BYTES = 1 << 20
 _WRITE_BYTES = 8 << 20
+_MOST_BYTES = 1 << 40  # it is read piece by piece or mapped
 _MAGICS = {(4223).to_bytes(8, "little"), (2342).to_bytes(8, "little")}
 _PROBLEM_NAMES = {
     number: name.removeprefix("GOAL_")
@@ -72,7 +73,8 @@ def read_goal(path: str | Path) -> Schedule:
     """
     path = Path(path)
     try:
-        with open(path, "rb", buffering=0) as file:
+        with open_regular(path, "schedule", _MOST_BYTES) as buffered:
+            file = buffered.raw  # type: ignore[attr-defined]
             packed = file.read(2) == b"\x1f\x8b"
             file.seek(0)
             with (

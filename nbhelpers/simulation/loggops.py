@@ -10,10 +10,10 @@ from functools import cache
 from typing import Any
 
 import pandas as pd
-import yaml
 
 from ..errors import InputError
 from ..facts import facts_html
+from ..files import read_yaml
 from ..places import knowledge
 
 KNOWLEDGE = knowledge() / "networks.yml"
@@ -176,5 +176,5 @@ def known_networks() -> pd.DataFrame:
 
 @cache
 def _known() -> dict[str, dict]:
-    content = yaml.safe_load(KNOWLEDGE.read_text(encoding="utf-8"))
+    content = read_yaml(KNOWLEDGE, "table of networks")
     return content["networks"]

@@ -209,7 +209,13 @@ def read_perfetto(path: str | Path) -> pd.DataFrame:
     content = read_json(path)
     if not isinstance(content, dict) or "traceEvents" not in content:
         raise InputError("not a Chrome trace: it has no list 'traceEvents'", where=path)
-    events = content["traceEvents"]
+    try:
+        return _table_of(content["traceEvents"], path)
+    except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
+        raise InputError(f"an event that is not write_perfetto's: {error!r}", where=path) from None
+
+
+def _table_of(events: list[dict], path: str | Path) -> pd.DataFrame:
     rows = [
         (e["pid"], e["tid"], e["cat"], e["name"], e["ts"] * 1e3, (e["ts"] + e["dur"]) * 1e3, -1)
         for e in events

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from ..errors import InputError
-from ..files import write_atomically
+from ..files import parsed_json, read_bytes, write_atomically
 
 FORMAT = "noisebook speed 2"
 WITHOUT_MARKS = "noisebook speed 1"
@@ -130,9 +130,9 @@ def content_of(path: Path) -> tuple[dict, np.ndarray, np.ndarray, np.ndarray]:
     InputError
         The file is missing or damaged.
     """
+    line, _, body = read_bytes(path, "samples of speed").partition(b"\n")
+    header = parsed_json(line, path, "samples of speed")
     try:
-        line, _, body = gzip.decompress(path.read_bytes()).partition(b"\n")
-        header = json.loads(line)
         if header["format"] not in (FORMAT, WITHOUT_MARKS):
             raise ValueError(f"format {header['format']!r}")
         marks, threads = header.get("marks", 0), header.get("threads", 0)
@@ -145,9 +145,7 @@ def content_of(path: Path) -> tuple[dict, np.ndarray, np.ndarray, np.ndarray]:
             np.frombuffer(body, MARK, marks, marks_at),
             np.frombuffer(body, THREAD, threads, threads_at),
         )
-    except OSError as error:
-        raise InputError(f"cannot read the samples of speed: {error}", where=path) from None
-    except (ValueError, KeyError, TypeError, EOFError) as error:
+    except (ValueError, LookupError, TypeError, OverflowError) as error:
         raise InputError(
             f"damaged samples of speed: {error}", where=path, fix="measure the run again"
         ) from None

@@ -9,7 +9,7 @@ import zlib
 from pathlib import Path
 
 from ..errors import InputError, LostEvents
-from ..files import write_atomically
+from ..files import open_regular, write_atomically
 
 LARGEST_BYTES = 4 << 30  # after unpacking; a damaged or malicious archive must not fill the memory
 _CHUNK = 1 << 22
@@ -25,7 +25,7 @@ def read_trace(path: str | Path) -> bytes:
         Missing, unreadable, a damaged archive, or larger than 4 GiB.
     """
     try:
-        with open(path, "rb") as file:
+        with open_regular(path, "trace", LARGEST_BYTES) as file:
             packed = file.read(2) == b"\x1f\x8b"
             file.seek(0)
             return _read_all(gzip.GzipFile(fileobj=file) if packed else file, path)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError
+from ..files import read_bytes
 from ..simulation.schedule import CALC, RECV, SEND, Schedule
 from ..simulation.traces.collectives import chosen_algorithms
 
@@ -68,6 +69,15 @@ def read_chakra(files: Sequence[str | Path], name: str = "Chakra trace") -> Sche
     Schedule(Chakra trace: 1 ranks, 1 operations, 0 messages)
     """
     nodes = [_nodes(Path(path)) for path in files]
+    try:
+        return _schedule(nodes, name)
+    except (LookupError, ValueError, TypeError, AttributeError, OverflowError) as problem:
+        raise InputError(
+            "not a trace of Chakra's", where=", ".join(map(str, files)), why=str(problem)
+        ) from problem
+
+
+def _schedule(nodes: list[list[dict[str, Any]]], name: str) -> Schedule:
     meetings = [[node for node in each if node["type"] == COLLECTIVE] for each in nodes]
     kinds = [[(_number(n, "comm_type"), _number(n, "comm_size")) for n in m] for m in meetings]
     for rank, own in enumerate(kinds):
@@ -155,13 +165,18 @@ def _number(node: dict[str, Any], name: str) -> int:
 
 
 def _nodes(path: Path) -> list[dict[str, Any]]:
+    data = read_bytes(path, "trace")
     try:
-        data = path.read_bytes()
         json_text = data.lstrip()[:1] == b"{"
         nodes = list(_of_json(data.decode()) if json_text else _of_protobuf(data))
-    except OSError as problem:
-        raise InputError("cannot read the file", where=str(path), why=str(problem)) from problem
-    except (IndexError, ValueError, KeyError, TypeError) as problem:
+    except (
+        LookupError,
+        ValueError,
+        TypeError,
+        AttributeError,
+        ArithmeticError,
+        RecursionError,
+    ) as problem:
         raise InputError(
             "a trace that is cut short, or not Chakra's", where=str(path), why=str(problem)
         ) from problem

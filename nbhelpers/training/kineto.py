@@ -3,9 +3,7 @@
 Owns the reading and its errors; what waits for what is in launches.py.
 """
 
-import gzip
 import json
-import zlib
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from ..errors import InputError
+from ..files import read_json
 from ..places import shipped
 
 CALLS = ("cuda_runtime", "cuda_driver", "privateuse1_runtime")
@@ -154,27 +153,10 @@ def _some(numbers: list[int]) -> str:
 
 
 def _content(path: Path) -> dict[str, Any]:
-    try:
-        data = path.read_bytes()
-        content = json.loads(gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data)
-    except OSError as problem:
-        if isinstance(problem, gzip.BadGzipFile):
-            raise _cut(path, problem) from problem
-        raise InputError("cannot read the file", where=str(path), why=str(problem)) from problem
-    except (EOFError, zlib.error, ValueError) as problem:
-        raise _cut(path, problem) from problem
+    content = read_json(path, "trace")
     if not isinstance(content, dict) or not isinstance(content.get("traceEvents"), list):
         raise InputError("not a Kineto trace: it has no traceEvents", where=str(path), fix=_RECORD)
     return content
-
-
-def _cut(path: Path, problem: Exception) -> InputError:
-    return InputError(
-        "a trace that is cut short, or not JSON",
-        where=str(path),
-        why=str(problem),
-        fix="copy the file again; the profiler writes it whole when it is stopped",
-    )
 
 
 def _distributed(trace: dict[str, Any]) -> dict[str, Any]:

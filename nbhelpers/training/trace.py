@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from ..errors import InputError
+from ..files import read_csv, require_parquet
 from ..places import shipped
 
 COLUMNS = ["dp_rank", "stage", "step", "optype", "start_ts", "duration", "seq_id", "mc"]
@@ -121,20 +122,35 @@ def read_job(path: str | Path, name: str = "") -> TrainingJob:
     path = Path(path)
     try:
         columns = _parquet(path) if path.suffix == ".parquet" else _csv(path)
-    except (OSError, ValueError, KeyError) as problem:
+        _require_numbers(columns)
+    except (
+        InputError,
+        OSError,
+        ValueError,
+        LookupError,
+        TypeError,
+        NotImplementedError,
+    ) as problem:
         raise InputError(
             "a trace of a training job cannot be read",
             where=str(path),
-            why=str(problem),
+            why=str(getattr(problem, "what", problem)),
             fix=f"one row an operation, with the columns {', '.join(COLUMNS)}",
         ) from problem
     return _job(columns, name or path.stem)
+
+
+def _require_numbers(columns: dict[str, Any]) -> None:
+    for name, values in columns.items():
+        if name != "optype" and not (values.dtype.kind in "iuf" and np.isfinite(values).all()):
+            raise ValueError(f"the column {name} has something else than finite numbers")
 
 
 def _parquet(path: Path) -> dict[str, Any]:
     """The columns as arrays; `optype` as (number of its name, names)."""
     from pyarrow import parquet, types
 
+    require_parquet(path, "trace of a training job")
     table = parquet.read_table(path, columns=COLUMNS, use_threads=False).combine_chunks()
     arrays = {name: table.column(name).combine_chunks() for name in COLUMNS}
     kinds = arrays.pop("optype")
@@ -146,7 +162,7 @@ def _parquet(path: Path) -> dict[str, Any]:
 
 
 def _csv(path: Path) -> dict[str, Any]:
-    table = pd.read_csv(path, usecols=COLUMNS)
+    table = read_csv(path, "trace of a training job", usecols=COLUMNS)
     numbers, names = pd.factorize(table["optype"])
     columns = {name: table[name].to_numpy() for name in COLUMNS if name != "optype"}
     return {**columns, "optype": (numbers, list(names))}

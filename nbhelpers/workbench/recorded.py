@@ -3,7 +3,6 @@
 Owns the search for campaigns, and what a table of runs from elsewhere must have.
 """
 
-import gzip
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from ..errors import InputError
+from ..files import read_bytes, read_csv, read_parquet
 from ..measurement import finished, rates, recorded_runs
 from ..places import results, shipped
 
@@ -105,10 +105,9 @@ def _count(folder: Path) -> int:
 
 @lru_cache(maxsize=1024)
 def _lines(path: Path, changed_ns: int) -> int:
-    content = path.read_bytes()
     try:
-        return (gzip.decompress(content) if path.suffix == ".gz" else content).count(b"\n")
-    except (OSError, EOFError):
+        return read_bytes(path, "record of runs").count(b"\n")
+    except InputError:
         return 0  # opening it says what is wrong with it
 
 
@@ -147,11 +146,7 @@ def with_rates(runs: pd.DataFrame) -> pd.DataFrame:
 def _table(path: Path) -> pd.DataFrame:
     if not path.is_file():
         raise InputError("there is no such file", where=path, fix="give the path of a table")
-    read = pd.read_parquet if path.suffix == ".parquet" else pd.read_csv
-    try:
-        runs = read(path)
-    except (OSError, ValueError, EOFError) as error:  # pandas and pyarrow raise kinds of ValueError
-        raise InputError(f"not a readable table: {error}", where=path) from None
+    runs = (read_parquet if path.suffix == ".parquet" else read_csv)(path)
     runs.columns = runs.columns.map(str)
     numbers = runs.select_dtypes("number")
     if not (np.isfinite(numbers).all() & (numbers.nunique() > 1)).any():

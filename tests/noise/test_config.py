@@ -260,8 +260,8 @@ def test_the_schema_refuses_what_a_schema_can(place, value, where, message):
         (b"[" * 100_000, "usable JSON"),
         (b'{"0": [], "0": [[1, 2, 0]]}', "'0' occurs twice"),
         (b'{"0": [[' + b"9" * 5000 + b", 1, 0]]}", "usable JSON"),
-        (gzip.compress(json.dumps(OWN).encode())[:-20], "damaged gzip"),
-        (b"\x1f\x8bxx", "damaged gzip"),
+        (gzip.compress(json.dumps(OWN).encode())[:-20], "damaged packed file"),
+        (b"\x1f\x8bxx", "damaged packed file"),
         (b"null", "not a noise config"),
     ],
 )
@@ -271,9 +271,9 @@ def test_files_that_are_no_json(folder, data, message):
 
 
 def test_no_such_file(folder):
-    with pytest.raises(InputError, match="cannot read the file: No such file"):
+    with pytest.raises(InputError, match="cannot read the noise config: No such file"):
         NoiseConfig.read(folder / "missing.json")
-    with pytest.raises(InputError, match="cannot read the file: Is a directory"):
+    with pytest.raises(InputError, match="no regular file"):
         NoiseConfig.read(folder)
 
 

@@ -17,6 +17,7 @@ from pathlib import Path
 import pandas as pd
 
 from ...errors import InputError
+from ...files import MOST_BYTES, open_regular
 from .calls import COLLECTIVES, NOBODY, NUMBERS, TracedCalls, collective_of
 
 _PAIR = "buffer count type buffer rcount rtype"  # what is sent, and what received
@@ -93,11 +94,16 @@ def unpack(archive: str | Path, folder: Path) -> None:
         It is no such archive, or cut short.
     """
     try:
+        open_regular(archive, "archive").close()
+        left = MOST_BYTES
         with tarfile.open(archive) as opened:
             for member in opened:
+                left -= member.size
+                if left < 0:
+                    raise tarfile.TarError(f"it would have more than {MOST_BYTES:,} bytes")
                 if member.isfile() and (content := opened.extractfile(member)):
                     (folder / Path(member.name).name).write_bytes(content.read())
-    except (tarfile.TarError, EOFError, lzma.LZMAError, zlib.error) as error:
+    except (tarfile.TarError, EOFError, OSError, lzma.LZMAError, zlib.error) as error:
         raise InputError(
             f"this archive can't be read: {error}",
             where=archive,

@@ -1,0 +1,152 @@
+"""Every reader of a file from outside: a damaged or hostile one is read, or refused in words."""
+
+import gzip
+import os
+import subprocess
+import sys
+
+import pandas as pd
+import pytest
+
+from nbhelpers.errors import InputError, NoisebookError
+from nbhelpers.files import read_bytes, read_csv, read_json, read_parquet, read_yaml
+from nbhelpers.measurement._knowledge import read_layer
+from nbhelpers.measurement._readers_table import read_table
+from nbhelpers.noise import NoiseConfig
+from nbhelpers.places import shipped
+from nbhelpers.profiles import _read as read_profile
+from nbhelpers.simulation.detours import read_detours
+from nbhelpers.simulation.goal import read_goal
+from nbhelpers.simulation.perfetto import read_perfetto
+from nbhelpers.speed.samples import content_of
+from nbhelpers.tracing.netgauge import read_netgauge
+from nbhelpers.tracing.osnoise import read_osnoise
+from nbhelpers.training.chakra import read_chakra
+from nbhelpers.training.kineto import read_kineto
+from nbhelpers.training.trace import read_job
+from nbhelpers.workbench.recorded import runs_of
+from nbhelpers.workloads.description import read_description
+
+_TABLE = pd.DataFrame({"seconds": [1.0, 2.0, 4.0], "count": [1, 2, 3]})
+_CSV = _TABLE.to_csv(index=False).encode()
+_PARQUET = _TABLE.to_parquet()
+_LAYER = (shipped() / "data/knowledge/metrics/rusage.yml").read_bytes()
+_PROGRAM = next(iter(sorted((shipped() / "data/knowledge/programs").glob("*.yml")))).read_bytes()
+_NOISE = b'{"0": [[0.001, 0.0001, 0], [0.002, 0.0001, 1]]}'
+_TRACE = b'{"traceEvents": [{"ph": "X", "name": "a", "ts": 1, "dur": 2, "pid": 0, "tid": 0}]}'
+_NODE = b'{"workload_graph": [{"Id": 1, "NodeType": 4, "runtime": 5, "data_deps": []}]}'
+_DETOURS = b"# detours\n1000 50\n2000 60\n"
+_GOAL = b"num_ranks 2\nrank 0 {\nl1: send 8b to 1\n}\nrank 1 {\nl1: recv 8b from 0\n}\n"
+_JOB = b"dp_rank,stage,step,optype,start_ts,duration,seq_id,mc\n0,0,0,gc,0,1,0,0\n"
+READERS = {
+    "yaml": (lambda path: read_yaml(path, "list", fast=True), ".yml", b"a: [1, 2]\nb: {c: 3}\n"),
+    "json": (read_json, ".json", b'{"a": [1, 2.5], "b": {"c": "d"}}'),
+    "csv": (read_csv, ".csv", _CSV),
+    "parquet": (read_parquet, ".parquet", _PARQUET),
+    "layer": (read_layer, ".yml", _LAYER),
+    "program": (read_description, ".yml", _PROGRAM),
+    "profile": (read_profile, ".yml", b"30-injection: {runs: 3}\n"),
+    "noise": (NoiseConfig.read, ".json", _NOISE),
+    "workbench csv": (runs_of, ".csv", _CSV),
+    "workbench parquet": (runs_of, ".parquet", _PARQUET),
+    "attachment csv": (read_table, ".csv", _CSV),
+    "attachment parquet": (read_table, ".parquet", _PARQUET),
+    "kineto": (lambda path: read_kineto([path]), ".json", _TRACE),
+    "chakra": (lambda path: read_chakra([path], str(path)), ".json", _NODE),
+    "job": (read_job, ".csv", _JOB),
+    "perfetto": (read_perfetto, ".json", _TRACE),
+    "detours": (read_detours, ".txt", _DETOURS),
+    "netgauge": (read_netgauge, ".txt", _DETOURS),
+    "osnoise": (read_osnoise, ".txt", b"# tracer: osnoise\n"),
+    "goal": (read_goal, ".goal", _GOAL),
+    "speed": (content_of, ".gz", gzip.compress(b'{"format": "noisebook speed 2", "run": 1}\n')),
+}
+MUTATIONS = {
+    "as it is": lambda data: data,
+    "empty": lambda data: b"",
+    "half": lambda data: data[: len(data) // 2],
+    "one short": lambda data: data[:-1],
+    "bit at the begin": lambda data: bytes([data[0] ^ 4]) + data[1:],
+    "bit in the middle": lambda data: _with_bit(data, len(data) // 2),
+    "bit near the end": lambda data: _with_bit(data, -len(data) // 8),
+    "no UTF-8": lambda data: data[:9] + b"\xe4\xff" + data[9:],
+    "NUL": lambda data: data[:9] + b"\0" + data[9:],
+    "BOM": lambda data: b"\xef\xbb\xbf" + data,
+    "CRLF": lambda data: data.replace(b"\n", b"\r\n"),
+    "huge numbers": lambda data: _digits(data, b"9" * 5000),
+    "beyond int64": lambda data: _digits(data, b"99999999999999999999"),
+    "negative": lambda data: _digits(data, b"-7"),
+    "NaN": lambda data: _digits(data, b"NaN"),
+    "infinite": lambda data: _digits(data, b"1e999"),
+    "text": lambda data: _digits(data, b'"x"'),
+    "null": lambda data: b"null",
+    "a list": lambda data: b"[1, {}]",
+    "braces": lambda data: data.replace(b"a", b"{a!x}%s"),
+    "deep": lambda data: b"[" * 200_000,
+    "deep blocks": lambda data: b"- " * 50_000,
+    "long line": lambda data: b"x" * 1_000_000,
+    "laughs": lambda data: _laughs(),
+    "damaged gzip": lambda data: gzip.compress(data)[:-9],
+    "packed": lambda data: gzip.compress(data),
+    "twice": lambda data: data + data,
+}
+
+
+def _with_bit(data, at):
+    changed = bytearray(data)
+    changed[at] ^= 0x10
+    return bytes(changed)
+
+
+def _digits(data, by):
+    import re
+
+    return re.sub(rb"\d+", by, data, count=6)
+
+
+def _laughs():
+    lines = ["a0: &a0 [x, x]"] + [f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}]" for n in range(1, 40)]
+    return "\n".join(lines).encode()
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_whatever_is_in_a_file_it_is_read_or_refused_by_its_name(name, tmp_path):
+    read, ending, sample = READERS[name]
+    wrong = {}
+    for mutation, change in MUTATIONS.items():
+        path = tmp_path / f"input{ending}"
+        path.write_bytes(change(sample))
+        try:
+            read(path)
+        except NoisebookError as error:
+            if "input" not in str(error):
+                wrong[mutation] = f"names no file: {error}"
+        except Exception as error:
+            wrong[mutation] = repr(error)[:200]
+    assert not wrong
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_a_pipe_a_folder_and_nothing_are_refused_at_once(name, tmp_path):
+    read, ending, _ = READERS[name]
+    os.mkfifo(tmp_path / f"pipe{ending}")
+    (tmp_path / f"folder{ending}").mkdir()
+    for kind in ("pipe", "folder", "nothing"):
+        with pytest.raises(NoisebookError, match=kind):
+            read(tmp_path / f"{kind}{ending}")
+
+
+def test_an_archive_is_unpacked_up_to_the_bound_only(tmp_path):
+    (tmp_path / "bomb.json.gz").write_bytes(gzip.compress(bytes(50_000_000)))
+    with pytest.raises(InputError, match="larger than 1,000,000 bytes"):
+        read_bytes(tmp_path / "bomb.json.gz", most=1_000_000)
+
+
+@pytest.mark.parametrize("text", ["[" * 200_000, "- " * 100_000, "? " * 100_000])
+def test_deep_yaml_ends_no_process(text, tmp_path):
+    (tmp_path / "deep.yml").write_text(text)
+    code = "import sys; from nbhelpers.files import read_yaml; read_yaml(sys.argv[1], 'list', True)"
+    done = subprocess.run(
+        [sys.executable, "-c", code, tmp_path / "deep.yml"], capture_output=True, text=True
+    )
+    assert done.returncode == 1 and "InputError" in done.stderr
