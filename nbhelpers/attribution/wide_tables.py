@@ -244,7 +244,7 @@ def _open(source: str | Path | pd.DataFrame) -> tuple[list[str], Reader]:
 def _parquet(path: Path) -> Any:
     import pyarrow.parquet as parquet
 
-    require_parquet(path)
+    require_parquet(path, "parquet file")
     try:
         return parquet.ParquetFile(path, memory_map=True)
     except (OSError, ValueError) as error:

@@ -138,7 +138,7 @@ def _parquet(path: Path, columns: Sequence[str] | None):
     from pyarrow import parquet
 
     try:
-        require_parquet(path)
+        require_parquet(path, "parquet file")
         file = parquet.ParquetFile(path)
         if columns is not None:
             _check_columns(columns, file.schema_arrow.names, path)
