@@ -1,7 +1,7 @@
 """Files that survive a crash: written whole or not at all, the same bytes for the same content.
 
-Owns atomic writing, bounded reading, canonical JSON, content digests and putting aside; nothing here
-knows what is in a file. `records` owns files that are only ever appended to.
+Owns atomic writing, bounded reading, canonical JSON, content digests and putting aside; nothing
+here knows what is in a file. `records` owns files that are only ever appended to.
 """
 
 import errno

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-import yaml
 
 from ..errors import InputError
+from ..files import read_yaml
 from ..measurement import describe_columns
 from ..places import knowledge, shipped
 from ..schemas import schema_error
@@ -25,7 +25,6 @@ from ._kinds import action_of
 from .action import YES, Action, Possible
 
 _RISKS = ("none", "low", "high")
-_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 @dataclass(frozen=True)
@@ -372,10 +371,7 @@ def _refuse_declared_risk(row: Any, path: Path) -> None:
 
 
 def _load(path: Path) -> Any:
-    try:
-        return yaml.load(path.read_text(encoding="utf-8"), _LOADER)
-    except (OSError, yaml.YAMLError) as error:
-        raise InputError(f"cannot be read: {error}", where=path) from None
+    return read_yaml(path, "file of knowledge", fast=True)
 
 
 @cache
