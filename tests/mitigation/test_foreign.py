@@ -293,8 +293,8 @@ def test_in_a_terminal_the_question_is_asked_and_no_is_the_default(typed, outcom
         ("{kind: gpu, what: __init__}", "no setting of a GPU"),
         ("{kind: gpu, what: fan, share: 7}", "does not take"),
         ("{kind: gpu, what: fan, share: .nan}", "does not take"),
-        ("!!python/object/apply:os.system [id]", "cannot be read"),
-        ('{kind: flush, x: !!python/name:os.system ""}', "cannot be read"),
+        ("!!python/object/apply:os.system [id]", "is not YAML"),
+        ('{kind: flush, x: !!python/name:os.system ""}', "is not YAML"),
     ],
 )
 def test_unknown_kinds_arguments_and_tags_are_refused(evil, action, complaint):

@@ -187,7 +187,7 @@ def test_what_can_be_done_here_is_a_table_with_a_reason_for_each_no():
             ),
             "there twice",
         ),
-        ("- {id: [\n", "cannot be read"),
+        ("- {id: [\n", "is not YAML"),
     ],
 )
 def test_a_damaged_file_is_refused_and_named(tmp_path, monkeypatch, text, complaint):
