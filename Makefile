@@ -20,7 +20,7 @@ endif
 
 # A new target is known by its rule; a new setting that is given as NAME=value on the command line is added here.
 TARGETS   := $(shell sed -n 's/^\([a-z][a-z-]*\):.*/\1/p' Makefile)
-SETTINGS  := PROFILE PYTHON PY STAGES CC CFLAGS OPENMP SECOND CXX SYCLCXX MPICC ACCEPT_LICENCE PRIV_GROUP COMMAND SHORT LAB DATA NAMES OUTPUT
+SETTINGS  := PROFILE PYTHON PY STAGES CC CFLAGS OPENMP SECOND CXX SYCLCXX MPICC ACCEPT_LICENCE FAULTS PRIV_GROUP COMMAND SHORT LAB DATA NAMES OUTPUT
 BUILTIN   := smoke quick full paper record recorded
 RESERVED  := $(BUILTIN) bin lib sycl mpi docs lab
 PROFILES  := $(BUILTIN) $(filter-out $(BUILTIN),$(notdir $(basename $(wildcard notebooks/parameters/*.yml))))
@@ -98,6 +98,7 @@ help:
 #:   make check          30 s         layout, lint and types of our Python and C; make format writes the layout
 #:   make test-all       45 min       all tests; first installs what the optional ones need (says what; root on Debian or Ubuntu)
 #:                                    (that is with CI=true; without it seven whole studies more, each without some parts: not timed)
+#:   make test-faults    25 min       disturbs 330 real campaigns (signals, full disks, hidden processes, …) and prints what was lost or left
 #:   make test-gpu       1 min        metrics and mitigations proven on a GPU of NVIDIA; says so where there is none
 #:   make bare           30 min       this page's words on bare systems, as root and as a user (root, mmdebstrap)
 #:   make doctor         10 s         what this machine can and cannot do, and the command that mends it
@@ -243,6 +244,10 @@ test-all: build/c-parts
 	@mkdir -p build; { $(MAKE) --no-print-directory test SHORT= PY=$(python); echo $$? >build/test-all.status; } 2>&1 | \
 	  tee build/test-all.log
 	@awk -f tests/summary.awk build/test-all.log; exit $$(cat build/test-all.status)
+
+# FAULTS='500 --seed 7 --kind SIGSTOP' tries others.
+test-faults: build/c-parts
+	@$(python) -m tests.faults $(or $(FAULTS),330)
 
 # On a machine with a GPU: its metrics and mitigations, proven on it. Elsewhere one line says why not.
 test-gpu: build/c-parts

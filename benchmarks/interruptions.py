@@ -71,7 +71,7 @@ def campaign(folder: Path) -> Campaign:
 def harness(folder: Path, once: bool) -> None:
     """What is interrupted: campaigns under a changed sysctl, one after the other."""
     while True:
-        with settings.apply({TTL: 63}):
+        with settings.Change([{"kind": "write", "path": str(TTL), "new": "63"}]):
             campaign(folder).run()
         if once:
             return

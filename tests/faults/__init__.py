@@ -1,0 +1,1 @@
+"""Faults on purpose: real campaigns, disturbed at random moments, and what is lost or left."""

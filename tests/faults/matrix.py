@@ -1,0 +1,466 @@
+"""One fault after the other: what is disturbed, when, and what is counted afterwards.
+
+Each has folders of its own for data, state and temporary files. Nothing is lost if every run that
+was acknowledged is still there, unchanged; nothing is left if setting, processes, control groups,
+instances and files are as before when the next campaign has ended.
+"""
+
+import contextlib
+import os
+import random
+import resource
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from nbhelpers.machine import kernel
+from nbhelpers.records import read
+
+from ..processes import REPOSITORY
+from .child import SETTING, WORKLOADS
+
+CHILD = str(Path(__file__).with_name("child.py"))
+RUNS = 4
+PATIENCE_S = 60.0
+ROLES = ("harness", "workload", "guardian", "supervisor", "lane", "harness and guardian", "all")
+ENDS = {
+    "SIGKILL": (signal.SIGKILL,),
+    "SIGTERM": (signal.SIGTERM,),
+    "SIGINT": (signal.SIGINT,),
+    "SIGHUP": (signal.SIGHUP,),
+    "SIGQUIT": (signal.SIGQUIT,),
+    "SIGSTOP, SIGCONT": (signal.SIGSTOP, signal.SIGCONT),
+    "SIGSTOP, SIGKILL": (signal.SIGSTOP, signal.SIGKILL),
+}
+MOST_MEMORY_KIB = 600_000
+
+
+@dataclass
+class Outcome:
+    """What came of one fault; every count but `tried` and `acknowledged` should be 0."""
+
+    tried: int = 1
+    acknowledged: int = 0
+    lost: int = 0
+    settings: int = 0
+    processes: int = 0
+    groups: int = 0
+    instances: int = 0
+    files: int = 0
+    tracebacks: int = 0
+    not_resumed: int = 0
+    remarks: list[str] = field(default_factory=list)
+
+    @property
+    def bad(self) -> int:
+        """How much went wrong."""
+        return sum(
+            getattr(self, name)
+            for name in vars(self)
+            if name not in ("tried", "acknowledged", "remarks")
+        )
+
+
+@dataclass
+class Place:
+    """The folders of one fault, its token, and its environment."""
+
+    folder: Path
+    token: str
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return os.environ | {
+            "PYTHONPATH": str(REPOSITORY),
+            "NOISEBOOK_STATE": str(self.folder / "state"),
+            "TMPDIR": str(self.folder / "tmp"),
+        }
+
+    def command(self, workload: str, runs: int = RUNS, data: str = "data") -> list[str]:
+        return [sys.executable, CHILD, str(self.folder / data), workload, self.token, str(runs)]
+
+
+class Harness:
+    """A campaign that runs, and what it said."""
+
+    def __init__(self, place: Place, command: list[str], **options: object):
+        self.place = place
+        self.output = (place.folder / f"output-{time.monotonic_ns()}").open("w+")
+        self.errors = (place.folder / f"errors-{time.monotonic_ns()}").open("w+")
+        self.process = subprocess.Popen(
+            command,
+            env=place.environment,
+            stdout=self.output,
+            stderr=self.errors,
+            start_new_session=True,
+            **options,  # type: ignore[call-overload]
+        )
+
+    def has_begun(self) -> bool:
+        """Wait until its runs begin; False: it ended before."""
+        until = time.monotonic() + PATIENCE_S
+        while "begins" not in self.said() and time.monotonic() < until:
+            if self.process.poll() is not None:
+                return False
+            time.sleep(0.005)
+        return True
+
+    def said(self) -> str:
+        self.output.seek(0)
+        return self.output.read()
+
+    def complaint(self) -> str:
+        self.errors.seek(0)
+        return self.errors.read()
+
+    def acknowledged(self) -> int:
+        return self.said().count("done ")
+
+    def end(self) -> None:
+        """Wait; what does not end is killed."""
+        try:
+            self.process.wait(PATIENCE_S)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
+    def close(self) -> None:
+        self.output.close()
+        self.errors.close()
+
+
+# ---- who is there --------------------------------------------------------------------------------
+
+
+def _living() -> Iterator[tuple[int, bytes, bytes]]:
+    """pid, words and environment of every living process but this one."""
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        with contextlib.suppress(OSError):
+            words = Path(f"/proc/{name}/cmdline").read_bytes()
+            environment = Path(f"/proc/{name}/environ").read_bytes()
+            if int(name) != os.getpid() and kernel.start_time(int(name)) is not None:
+                yield int(name), words, environment
+
+
+def ours(place: Place) -> dict[int, bytes]:
+    """Living processes of a fault: by the token, or by the state folder in the environment."""
+    state = f"NOISEBOOK_STATE={place.folder / 'state'}".encode()
+    token = place.token.encode()
+    return {
+        pid: words
+        for pid, words, environment in _living()
+        if token in words or state in environment.split(b"\0")
+    }
+
+
+def in_role(place: Place, harness: Harness, role: str) -> list[int]:
+    """The processes of a role at this moment."""
+    if role == "harness":
+        return [harness.process.pid]
+    living = ours(place)
+    named = {pid: _name(pid) for pid in living}
+    guardians = [pid for pid, words in living.items() if b"guardian.py" in words]
+    injected = {
+        "supervisor": [pid for pid, name in named.items() if name == "nb-supervisor"],
+        "lane": [pid for pid, name in named.items() if name == "nb-injector"],
+    }
+    special = {harness.process.pid, *guardians, *injected["supervisor"], *injected["lane"]}
+    return {
+        "guardian": guardians,
+        "workload": [pid for pid in living if pid not in special],
+        "harness and guardian": [harness.process.pid, *guardians],
+        "all": list(living),
+        **injected,
+    }[role]
+
+
+def _name(pid: int) -> str:
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{pid}/comm").read_text().strip()
+    return ""
+
+
+# ---- what is left --------------------------------------------------------------------------------
+
+
+def groups() -> set[str]:
+    """Control groups of ours whose owner is dead."""
+    found = set()
+    for place in {place for _, place, kind in kernel.mounts() if kind in ("cgroup", "cgroup2")}:
+        for parent, names, _ in os.walk(place):
+            for name in names:
+                owner = kernel.owner_of(name)
+                if owner and not kernel.alive(owner):
+                    found.add(os.path.join(parent, name))
+    return found
+
+
+def instances() -> set[str]:
+    """tracefs instances of ours whose owner is dead."""
+    with contextlib.suppress(OSError), kernel.file_system("tracefs", "/sys/kernel/tracing") as root:
+        return {name for name, owner in kernel.instances(root) if not kernel.alive(owner)}
+    return set()
+
+
+def files(place: Place) -> list[str]:
+    """Temporary files of ours that nobody uses any more."""
+    scratch = Path("/dev/shm") / f"noisebook-scratch-{os.geteuid()}"
+    left = [*(place.folder / "tmp").glob("*"), *(place.folder / "state").glob("*.journal")]
+    with contextlib.suppress(OSError):
+        left += [path for path in scratch.iterdir() if time.time() - path.stat().st_mtime > 60]
+    return [path.name for path in left if not path.name.startswith("noisebook-scratch-")]
+
+
+def count(place: Place, outcome: Outcome, before: str) -> None:
+    """What is not as it was."""
+    until = time.monotonic() + 5
+    while ours(place) and time.monotonic() < until:
+        time.sleep(0.02)
+    left = ours(place)
+    outcome.processes += len(left)
+    outcome.remarks += [f"left: {words.decode(errors='replace')[:90]}" for words in left.values()]
+    outcome.settings += Path(SETTING).read_text().strip() != before
+    outcome.groups += len(groups())
+    outcome.instances += len(instances())
+    found = files(place)
+    outcome.files += len(found)
+    outcome.remarks += [f"file: {name}" for name in found]
+    for pid in left:
+        with contextlib.suppress(OSError):
+            os.kill(pid, signal.SIGKILL)
+
+
+def judge(place: Place, harness: Harness, outcome: Outcome, data: str = "data") -> None:
+    """Runs that were acknowledged and are not there, and words that are no message."""
+    kept = read(place.folder / data / "runs.jsonl")
+    fine = sum(row.get("status") == "ok" for row in kept.rows)
+    outcome.acknowledged += harness.acknowledged()
+    outcome.lost += max(0, harness.acknowledged() - fine) + len(kept.damage)
+    if "Traceback" in harness.complaint():
+        outcome.tracebacks += 1
+        outcome.remarks.append(harness.complaint().strip()[-300:])
+
+
+def resume(place: Place, outcome: Outcome, workload: str = "plain") -> None:
+    """The same campaign again, which has to complete without a run twice."""
+    again = Harness(place, place.command(workload))
+    again.end()
+    rows = read(place.folder / "data/runs.jsonl").rows
+    numbers = [row["run"] for row in rows]
+    fine = sum(row["status"] == "ok" for row in rows)
+    whole = "complete" in again.said() and len(set(numbers)) == len(numbers) and fine == RUNS
+    if not whole:
+        outcome.not_resumed += 1
+        outcome.remarks.append(f"{fine} ok of {numbers}: {again.complaint().strip()[-300:]}")
+    again.close()
+
+
+@contextlib.contextmanager
+def place_of(draw: random.Random) -> Iterator[Place]:
+    """Folders of one fault, which go with it."""
+    with tempfile.TemporaryDirectory(prefix="faults-", dir="/var/tmp") as name:
+        for inside in ("state", "tmp"):
+            Path(name, inside).mkdir()
+        yield Place(Path(name), f"{draw.randrange(10**8):08d}")
+
+
+# ---- the kinds -----------------------------------------------------------------------------------
+
+
+def by_signal(role: str, end: str) -> Callable[[random.Random], Outcome]:
+    """Signals to the processes of a role, at a random moment of a campaign."""
+
+    def fault(draw: random.Random) -> Outcome:
+        outcome, before = Outcome(), Path(SETTING).read_text().strip()
+        with place_of(draw) as place:
+            harness = Harness(place, place.command("plain"))
+            if harness.has_begun():
+                time.sleep(draw.uniform(0, 1.2))
+                for number in ENDS[end]:
+                    for pid in in_role(place, harness, role):
+                        with contextlib.suppress(OSError):
+                            os.kill(pid, number)
+                    if number == signal.SIGSTOP:
+                        time.sleep(draw.uniform(0.01, 0.3))
+            harness.end()
+            judge(place, harness, outcome)
+            resume(place, outcome)
+            count(place, outcome, before)
+            harness.close()
+        return outcome
+
+    return fault
+
+
+def by_workload(workload: str) -> Callable[[random.Random], Outcome]:
+    """A workload that misbehaves by itself."""
+
+    def fault(draw: random.Random) -> Outcome:
+        outcome, before = Outcome(), Path(SETTING).read_text().strip()
+        with place_of(draw) as place:
+            harness = Harness(place, place.command(workload))
+            peak = 0
+            while harness.process.poll() is None:
+                with contextlib.suppress(OSError, StopIteration):
+                    status = Path(f"/proc/{harness.process.pid}/status").read_text()
+                    rows = status.splitlines()
+                    peak = max(
+                        peak, next(int(row.split()[1]) for row in rows if row.startswith("VmHWM"))
+                    )
+                time.sleep(0.05)
+            harness.end()
+            judge(place, harness, outcome)
+            if peak > MOST_MEMORY_KIB:
+                outcome.lost += 1
+                outcome.remarks.append(f"the harness took {peak >> 10} MiB")
+            count(place, outcome, before)
+            harness.close()
+        return outcome
+
+    return fault
+
+
+def full_disk(which: str) -> Callable[[random.Random], Outcome]:
+    """A small disk for the data, the state or temporary files, in a mount namespace of its own."""
+
+    def fault(draw: random.Random) -> Outcome:
+        outcome, before = Outcome(), Path(SETTING).read_text().strip()
+        with place_of(draw) as place:
+            target = "/dev/shm" if which == "shm" else str(place.folder / which)
+            os.makedirs(target, exist_ok=True)
+            size = draw.choice(["4k", "8k", "16k", "32k"])
+            script = f'mount -t tmpfs -o size={size} tmpfs "$0" && exec "$@"'
+            words = place.command("plain", 40 if which == "data" else RUNS)
+            harness = Harness(place, ["unshare", "--mount", "sh", "-c", script, target, *words])
+            harness.end()
+            if "Traceback" in harness.complaint():
+                outcome.tracebacks += 1
+                outcome.remarks.append(harness.complaint().strip()[-300:])
+            count(place, outcome, before)
+            harness.close()
+        return outcome
+
+    return fault
+
+
+def short_of(what: str) -> Callable[[random.Random], Outcome]:
+    """Few descriptors, small files, or little memory."""
+
+    def limited() -> None:
+        limits = {
+            "descriptors": (resource.RLIMIT_NOFILE, 24),
+            "file size": (resource.RLIMIT_FSIZE, 3000),
+            "processes": (resource.RLIMIT_STACK, 1 << 20),
+        }
+        number, value = limits[what]
+        resource.setrlimit(number, (value, value))
+
+    def fault(draw: random.Random) -> Outcome:
+        outcome, before = Outcome(), Path(SETTING).read_text().strip()
+        with place_of(draw) as place:
+            harness = Harness(place, place.command("plain", 20), preexec_fn=limited)
+            harness.end()
+            if harness.process.returncode and "refused" not in harness.complaint():
+                outcome.tracebacks += 1
+                outcome.remarks.append(harness.complaint().strip()[-300:])
+            count(place, outcome, before)
+            harness.close()
+        return outcome
+
+    return fault
+
+
+def out_of_memory(draw: random.Random) -> Outcome:
+    """The kernel kills in a memory group that is too small."""
+    outcome, before = Outcome(), Path(SETTING).read_text().strip()
+    group = Path("/sys/fs/cgroup/memory") / f"faults-{os.getpid()}"
+    group.mkdir()
+    try:
+        (group / "memory.limit_in_bytes").write_text(str(draw.randrange(60, 160) << 20))
+
+        def enter() -> None:
+            (group / "tasks").write_text(str(os.getpid()))
+
+        with place_of(draw) as place:
+            harness = Harness(place, place.command("plain"), preexec_fn=enter)
+            harness.end()
+            judge(place, harness, outcome)
+            outcome.tracebacks = 0  # MemoryError from an import is Python's own word
+            resume(place, outcome)
+            count(place, outcome, before)
+            harness.close()
+    finally:
+        until = time.monotonic() + 5
+        while time.monotonic() < until:
+            with contextlib.suppress(OSError):
+                group.rmdir()
+                break
+            time.sleep(0.05)
+    return outcome
+
+
+def two_campaigns(same: bool) -> Callable[[random.Random], Outcome]:
+    """Two at a time, in one folder or in two; one may be killed while it waits."""
+
+    def fault(draw: random.Random) -> Outcome:
+        outcome, before = Outcome(), Path(SETTING).read_text().strip()
+        with place_of(draw) as place:
+            first = Harness(place, place.command("plain"))
+            first.has_begun()
+            second = Harness(place, place.command("plain", data="data" if same else "other"))
+            if draw.random() < 0.3:
+                time.sleep(draw.uniform(0, 1))
+                second.process.kill()
+            for one in (first, second):
+                one.end()
+            judge(place, first, outcome)
+            if not same:
+                judge(place, second, outcome, "other")
+            refused = "another campaign is measuring into this folder" in second.complaint()
+            killed = second.process.returncode == -signal.SIGKILL
+            if same and not (refused or killed or "complete" in second.said()):
+                outcome.not_resumed += 1
+                outcome.remarks.append(second.complaint().strip()[-300:])
+            resume(place, outcome)
+            count(place, outcome, before)
+            first.close()
+            second.close()
+        return outcome
+
+    return fault
+
+
+def kinds() -> dict[str, Callable[[random.Random], Outcome]]:
+    """Every kind of fault that can be tried here, by its name."""
+    found = {f"{end} to {role}": by_signal(role, end) for end in ENDS for role in ROLES}
+    found |= {f"workload: {name}": by_workload(name) for name in WORKLOADS if name != "plain"}
+    found |= {
+        f"little: {what}": short_of(what) for what in ("descriptors", "file size", "processes")
+    }
+    found["two campaigns, one folder"] = two_campaigns(True)
+    found["two campaigns, two folders"] = two_campaigns(False)
+    if os.geteuid() == 0:
+        found |= {
+            f"disk full: {which}": full_disk(which) for which in ("data", "state", "tmp", "shm")
+        }
+        if os.access("/sys/fs/cgroup/memory/tasks", os.W_OK):
+            found["out of memory"] = out_of_memory
+    return found
+
+
+def not_tried() -> dict[str, str]:
+    """Kinds that are not tried here, and why."""
+    reasons = {
+        "clock step": "it would step the clock of every program on the machine",
+        "CPU offline": "other programs use the CPUs: by hand, while `make test-faults` runs",
+    }
+    if os.geteuid():
+        reasons["disk full"] = "mounting takes root"
+    elif not os.access("/sys/fs/cgroup/memory/tasks", os.W_OK):
+        reasons["out of memory"] = "there is no memory controller of version 1 to write to"
+    return reasons

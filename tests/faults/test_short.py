@@ -1,0 +1,57 @@
+"""A few faults of each sort: nothing is lost or left; and what is left would be counted."""
+
+import os
+import random
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from nbhelpers.machine import kernel
+
+from .child import SETTING
+from .matrix import Outcome, count, ours, place_of
+from .matrix import kinds as all_kinds
+
+pytestmark = [
+    pytest.mark.skipif(not os.access(SETTING, os.W_OK), reason="this user may not change sysctls"),
+    pytest.mark.usefixtures("binaries"),
+]
+FEW = ["SIGKILL to all", "SIGKILL to harness", "workload: twice"]
+MORE = [
+    "SIGSTOP, SIGKILL to supervisor",
+    "SIGINT to harness",
+    "disk full: data",
+    "little: file size",
+]
+
+
+def test_what_is_left_would_be_counted() -> None:
+    """Else the zeros below say nothing."""
+    with place_of(random.Random(1)) as place:
+        command = ["sleep", f"300.0{place.token}"]
+        left = subprocess.Popen(command, env={})
+        (place.folder / "tmp/forgotten").write_text("x")
+        (place.folder / "state/1-2.journal").write_text("{}")
+        assert list(ours(place)) == [left.pid]
+        outcome = Outcome()
+        count(place, outcome, before="another value")
+        left.wait()
+    assert (outcome.processes, outcome.settings, outcome.files) == (1, 1, 2)
+    assert outcome.bad >= 4
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("kind", [*FEW, *(pytest.param(k, marks=pytest.mark.long) for k in MORE)])
+def test_nothing_is_lost_and_nothing_left(kind: str) -> None:
+    kinds = all_kinds()
+    if kind not in kinds:
+        pytest.skip(f"'{kind}' cannot be tried here")
+    outcome = kinds[kind](random.Random(7))
+    assert outcome.bad == 0, outcome
+
+
+def test_every_end_and_every_role_is_tried() -> None:
+    names = list(all_kinds())
+    assert len(names) >= 60 and len(set(names)) == len(names)
+    assert Path(SETTING).exists() and kernel.boot_id()
