@@ -10,7 +10,8 @@ PY=${PY:-.venv/bin/python}
 WANTED="git g++ clang libclang-rt-dev|libclang-rt-14-dev libomp-dev numactl
   libjemalloc2 libtcmalloc-minimal4t64|libtcmalloc-minimal4 libmimalloc3|libmimalloc2.0
   openmpi-bin libopenmpi-dev chromium|chromium-browser qemu-system-x86 util-linux mmdebstrap
-  munge slurmctld slurmd slurm-client"
+  munge slurmctld slurmd slurm-client
+  gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user"
 
 known() { LC_ALL=C apt-cache policy "$1" 2>/dev/null | grep -q 'Candidate: [^(]'; }
 installed() { dpkg-query -W -f '${Status}' "$1" 2>/dev/null | grep -q 'install ok installed'; }
