@@ -68,8 +68,17 @@ mpi() {
     fi
 }
 
+checks() {
+    [ -e build/checks/installed ] && cmp -s requirements-checks.lock build/checks/installed && return
+    rm -rf build/checks
+    "$PY" -m pip install --quiet --disable-pip-version-check --require-hashes --target build/checks \
+        -r requirements-checks.lock >build/checks.log 2>&1 && cp requirements-checks.lock build/checks/installed ||
+        echo "bandit and cosmic-ray could not be had: $(tail -1 build/checks.log)"
+}
+
 mkdir -p build
 packages
+checks
 sycl
 mpi
 [ -n "${NOISEBOOK_OSNOISE_VM:-}" ] || echo "The emulated PC with the osnoise tracer is not part of this repository: NOISEBOOK_OSNOISE_VM names it"

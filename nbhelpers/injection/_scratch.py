@@ -45,7 +45,8 @@ def scratch_base(folder: str | Path | None = None, direct: bool = False) -> Path
     InputError
         There is none, it is full, or lies in memory although a disk is to be disturbed.
     """
-    candidates = [Path(tempfile.gettempdir()), Path("/var/tmp"), Path.home(), Path.cwd()]
+    # in them mkdtemp makes a folder of its own
+    candidates = [Path(tempfile.gettempdir()), Path("/var/tmp"), Path.home(), Path.cwd()]  # nosec B108
     if folder:
         candidates = [Path(folder)]
     writable = [place for place in candidates if place.is_dir() and os.access(place, os.W_OK)]

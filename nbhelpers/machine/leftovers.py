@@ -19,8 +19,9 @@ from ..errors import Unavailable
 from . import guardian, kernel, run_groups, run_marks
 
 TRACEFS = "/sys/kernel/tracing"
-ON_DISK = ("/var/tmp",)  # /tmp often lies in memory
-IN_MEMORY = "/dev/shm"
+# Below them only folders are used that belong to this user alone: `private_folder`.
+ON_DISK = ("/var/tmp",)  # nosec B108 (/tmp often lies in memory)
+IN_MEMORY = "/dev/shm"  # nosec B108
 
 
 def remove(state: Path) -> list[str]:

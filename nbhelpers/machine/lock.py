@@ -17,8 +17,8 @@ from ..progress import task
 from ._holders import following, holder, sign
 
 INHERITED = "NOISEBOOK_LOCK"
-# Minimal systems lack the first, or have it for root only.
-COMMON = ("/run/lock", "/tmp", "/dev/shm")
+# Minimal systems lack the first, or have it for root only. The file is empty; no link is followed.
+COMMON = ("/run/lock", "/tmp", "/dev/shm")  # nosec B108
 _TRIES = 5
 
 
@@ -127,7 +127,7 @@ def _opened(path: Path) -> int:
                 failure = error
                 continue
             if flags & os.O_CREAT:
-                os.fchmod(handle, 0o666)
+                os.fchmod(handle, 0o666)  # nosec B103: all users share the lock
             return handle
         time.sleep(0.01)  # who has just made it is about to let others in
     raise _no_lock(path, failure)

@@ -4,10 +4,12 @@ One rank of a node is its agent: it makes the node's injector ready and lets the
 The others become the program at once.
 """
 
+import contextlib
 import hashlib
 import os
 import signal
 import socket
+import stat
 import subprocess
 import sys
 import tempfile
@@ -54,17 +56,27 @@ def place() -> tuple[int, int, int]:
 
 def _meeting_point(group: int) -> Path:
     word = hashlib.sha256(os.environ[VARIABLE].encode()).hexdigest()[:16]
-    return Path("/dev/shm") / f"noisebook-node-{os.geteuid()}-{word}-{group}"
+    # the word is a secret of this job, and only a file of this user's is read
+    name = f"noisebook-node-{os.geteuid()}-{word}-{group}"
+    return Path("/dev/shm") / name  # nosec B108
 
 
 def _become(command: list[str], env: dict[str, str]) -> None:
     os.execvpe(command[0], command, {**os.environ, **env})
 
 
+def _is_ours(point: Path) -> bool:
+    """What stands in it becomes the program's environment: nobody else may have written it."""
+    with contextlib.suppress(OSError):
+        found = os.lstat(point)
+        return stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid()
+    return False
+
+
 def follow(point: Path, command: list[str]) -> None:
     """Become the program when the node's agent has said where its ranks meet."""
     end = time.monotonic() + COME_S
-    while not point.is_file():
+    while not _is_ours(point):
         if time.monotonic() > end:
             raise SystemExit("noisebook: this node's agent did not come")
         time.sleep(0.01)

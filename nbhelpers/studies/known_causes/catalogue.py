@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-import yaml
 
 from ...errors import InputError
+from ...files import read_yaml
 from ...places import knowledge
 from ...schemas import place_of, schema_error
 
@@ -30,7 +30,6 @@ CULPRIT = (
     "memory_available_kb",
 )
 _LISTS = ("shown_by", "trail", "factors")
-_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 @dataclass(frozen=True)
@@ -203,7 +202,7 @@ def _doses_in_words(cause: Cause) -> str:
 @cache
 def _read(folder: Path) -> dict[str, Cause]:
     path = folder / "causes.yml"
-    content = yaml.load(path.read_text(), Loader=_LOADER)
+    content = read_yaml(path, "catalogue of causes", fast=True)
     schema = json.loads((folder.parent / "known-causes.schema.json").read_text())
     if error := schema_error(schema, content):
         raise InputError(error.message, where=f"{path}, {place_of(error)}", fix=f"see {folder}")
