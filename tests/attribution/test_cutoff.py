@@ -133,3 +133,18 @@ def test_the_labelled_share_is_within_two_points(draw):
         values, slow = draw(np.random.default_rng(1000 + seed))
         within.append(abs(find_cutoff(values, seed).share_slow - slow.mean()) <= 0.02)
     assert sum(within) >= 7
+
+
+def test_a_tail_of_small_values_is_the_mirror_image_of_one_of_large_values():
+    random = np.random.default_rng(1)
+    values = np.r_[random.normal(1, 0.01, 170), 1.02 + random.exponential(0.05, 30)]
+    slow, low = find_cutoff(values, 1), find_cutoff(5 - values, 1, higher_is_better=True)
+    assert slow.kind == low.kind == "tail"
+    assert low.value == pytest.approx(5 - slow.value, abs=0.01)
+    assert np.array_equal(low.slow(5 - values), slow.slow(values))
+
+
+def test_twelve_runs_are_enough_to_look_for_two_classes_and_eleven_are_not():
+    values = np.random.default_rng(2).normal(1, 0.01, 12)
+    assert "Only 11 runs: at least 12 are needed" in find_cutoff(values[:11]).evidence
+    assert "Only" not in find_cutoff(values).evidence

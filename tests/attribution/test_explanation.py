@@ -29,7 +29,7 @@ def test_noise_with_two_modes_has_no_story(noise):
 
 def test_the_planted_cause_comes_first_with_its_copies(planted):
     explanation = explain(planted(np.random.default_rng(4)))
-    assert explanation.found and explanation.p_value <= 0.01
+    assert explanation.found and 0 < explanation.p_value <= 0.01
     first = explanation.factors.iloc[0]
     assert set(first["members"]) == {"cause_per_s", *(f"copy{number}_per_s" for number in range(4))}
     assert first["direction"] == "higher" and first["slow_median"] > 2 * first["fast_median"]

@@ -41,6 +41,9 @@ def main() -> int:
     scores, known = try_all(mutants), explained()
     total = Score()
     for group, score in scores.items():
+        raw = Score(score.killed, list(score.survived))
+        for unclear in score.unclear:
+            print(f"unclear    {unclear}")
         for mutant in list(score.survived):
             key = f"{mutant.path.stem}: {without_line(mutant.change)}"
             if key in known:
@@ -48,10 +51,11 @@ def main() -> int:
                 print(f"equivalent {mutant.path.name}: {mutant.change} ({known[key]})")
             else:
                 print(f"survived   {mutant.path.name}: {mutant.change}")
+        share, low, high = score.interval()
         print(
-            "{:12} {} of {} killed: {:.0%} ({:.0%} to {:.0%})".format(
-                group, score.killed, score.count, *score.interval()
-            )
+            f"{group:12} {score.killed} of {score.count} killed:"
+            f" {share:.0%} ({low:.0%} to {high:.0%});"
+            f" with equivalents {raw.killed} of {raw.count}"
         )
         total.killed += score.killed
         total.survived += score.survived
