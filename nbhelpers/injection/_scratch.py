@@ -46,7 +46,8 @@ def scratch_base(folder: str | Path | None = None, direct: bool = False) -> Path
         There is none, it is full, or lies in memory although a disk is to be disturbed.
     """
     # in them mkdtemp makes a folder of its own
-    candidates = [Path(tempfile.gettempdir()), Path("/var/tmp"), Path.home(), Path.cwd()]  # nosec B108
+    spare = Path("/var/tmp")  # nosec B108
+    candidates = [Path(tempfile.gettempdir()), spare, Path.home(), Path.cwd()]
     if folder:
         candidates = [Path(folder)]
     writable = [place for place in candidates if place.is_dir() and os.access(place, os.W_OK)]

@@ -6,6 +6,7 @@ instances and files are as before when the next campaign has ended.
 """
 
 import contextlib
+import fcntl
 import os
 import random
 import resource
@@ -72,6 +73,7 @@ class Place:
 
     folder: Path
     token: str
+    began: float = field(default_factory=time.time)
 
     @property
     def environment(self) -> dict[str, str]:
@@ -212,8 +214,22 @@ def files(place: Place) -> list[str]:
     scratch = Path("/dev/shm") / f"noisebook-scratch-{os.geteuid()}"
     left = [*(place.folder / "tmp").glob("*"), *(place.folder / "state").glob("*.journal")]
     with contextlib.suppress(OSError):
-        left += [path for path in scratch.iterdir() if time.time() - path.stat().st_mtime > 60]
+        left += [
+            path for path in scratch.iterdir() if path.stat().st_ctime > place.began and _free(path)
+        ]
     return [path.name for path in left if not path.name.startswith("noisebook-scratch-")]
+
+
+def _free(path: Path) -> bool:
+    """Whether nobody holds the lock on a folder of a run."""
+    with contextlib.suppress(OSError):
+        handle = os.open(path, os.O_RDONLY)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
+        finally:
+            os.close(handle)
+    return False
 
 
 def count(place: Place, outcome: Outcome, before: str) -> None:

@@ -33,10 +33,13 @@ def test_what_is_left_would_be_counted() -> None:
         left = subprocess.Popen(command, env={})
         (place.folder / "tmp/forgotten").write_text("x")
         (place.folder / "state/1-2.journal").write_text("{}")
-        assert list(ours(place)) == [left.pid]
-        outcome = Outcome()
-        count(place, outcome, before="another value")
-        left.wait()
+        try:
+            assert list(ours(place)) == [left.pid]
+            outcome = Outcome()
+            count(place, outcome, before="another value")
+        finally:
+            left.kill()
+            left.wait()
     assert (outcome.processes, outcome.settings, outcome.files) == (1, 1, 2)
     assert outcome.bad >= 4
 
