@@ -357,6 +357,26 @@ def _rows() -> Iterator[str]:
 # ---- the command ---------------------------------------------------------------------------------
 
 
+def require_closed(options: list[str]) -> None:
+    """Refuse options with which everybody who reaches the machine could run code as this user.
+
+    Raises
+    ------
+    InputError
+        Neither token nor password, and another address than loopback.
+    """
+    given = dict(word.lstrip("-").split("=", 1) for word in options if "=" in word)
+    named = {name.rpartition(".")[2]: value.strip("'\"") for name, value in given.items()}
+    address = named.get("ip", "127.0.0.1")
+    is_open = named.get("token") == "" or named.get("disable_check_xsrf") == "True"
+    if is_open and address not in ("127.0.0.1", "localhost", "::1"):
+        raise InputError(
+            f"JupyterLab without a token on the address {address or 'of every network'}",
+            why="everybody who reaches this machine could run code as you",
+            fix="leave the token, or the address, as it is",
+        )
+
+
 def open_lab(profile: str, options: list[str]) -> None:
     """Make the copies and replace this process by JupyterLab on their contents.
 
@@ -371,7 +391,9 @@ def open_lab(profile: str, options: list[str]) -> None:
     print(made, flush=True)
     os.environ[HOME] = str(results())
     root = made.folder if is_installed() else shipped()
-    words = [f"--ServerApp.root_dir={root}", str(made.folder / f"{CONTENTS}.ipynb"), *options]
+    require_closed(options)
+    words = [f"--ServerApp.root_dir={root}", "--ServerApp.ip=127.0.0.1"]
+    words += [str(made.folder / f"{CONTENTS}.ipynb"), *options]
     if os.geteuid() == 0:
         words.append("--allow-root")
     os.execv(sys.executable, [sys.executable, "-m", "jupyter", "lab", *words])

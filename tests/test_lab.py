@@ -3,13 +3,18 @@
 import json
 import os
 import shutil
+import socket
 import subprocess
 import sys
+import time
+import urllib.error
+import urllib.request
 from pathlib import Path
 
 import pytest
 
 from nbhelpers import lab
+from nbhelpers.errors import InputError
 from nbhelpers.files import read_json
 from nbhelpers.profiles import default_parameters, parameters_of
 from nbhelpers.study import NO_STAGES, NOTEBOOKS
@@ -185,3 +190,60 @@ def test_the_readmes_figure_is_the_one_that_stage_35_draws(clone):
     run_all(clone, "35-planted-anomaly")
     made = clone / "build/recorded/results/35-planted-anomaly/planted.png"
     assert made.read_bytes() == (REPOSITORY / "docs/figures/planted.png").read_bytes()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--ip=0.0.0.0", "--IdentityProvider.token="],
+        ["--ServerApp.ip=", "--ServerApp.token=''"],
+        ["--ServerApp.ip=10.0.0.1", '--ServerApp.token=""', "--no-browser"],
+    ],
+)
+def test_a_lab_that_is_open_to_everybody_is_refused(options):
+    with pytest.raises(InputError, match="without a token"):
+        lab.require_closed(options)
+
+
+@pytest.mark.parametrize(
+    "options", [[], ["--ip=0.0.0.0"], ["--IdentityProvider.token="], ["--port=8889"]]
+)
+def test_other_options_are_the_users_own(options):
+    lab.require_closed(options)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(120)
+def test_the_server_asks_for_its_token_and_listens_on_loopback_only():
+    """As `make lab` starts it, but for the port."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [sys.executable, "-m", "nbhelpers.lab", "open", "--no-browser", f"--port={port}"]
+    server = subprocess.Popen(
+        command, cwd=REPOSITORY, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    try:
+        until = time.monotonic() + 90
+        while not (listening := addresses(port)) and time.monotonic() < until:
+            time.sleep(0.1)
+        assert listening == {"0100007F"}, "127.0.0.1 alone"
+        with pytest.raises(urllib.error.HTTPError) as refused:
+            urllib.request.urlopen(f"http://127.0.0.1:{port}/api/contents", timeout=20)
+        assert refused.value.code == 403
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/lab", timeout=20) as page:
+            assert "/login" in page.url
+    finally:
+        server.terminate()
+        server.wait(30)
+
+
+def addresses(port: int) -> set[str]:
+    """The addresses that somebody listens on at a port, as /proc/net/tcp writes them."""
+    rows = [
+        line.split()
+        for name in ("tcp", "tcp6")
+        for line in Path(f"/proc/net/{name}").read_text().splitlines()[1:]
+    ]
+    found = [(row[1].split(":"), row[3]) for row in rows]
+    return {place[0] for place, state in found if int(place[1], 16) == port and state == "0A"}

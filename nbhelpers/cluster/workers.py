@@ -5,7 +5,12 @@ Owns how they are asked for: one worker a node, one task at a time, the node to 
 
 import shutil
 import signal
+import subprocess
 import sys
+import tempfile
+import warnings
+import weakref
+from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +18,7 @@ from ..errors import InputError, RunError, Unavailable
 
 if TYPE_CHECKING:
     from distributed import LocalCluster
+    from distributed.security import Security
 
 SLURM_EXCLUSIVE = ["--exclusive", "--nodes=1", "--ntasks=1"]
 PBS_EXCLUSIVE = ["-l place=excl"]
@@ -23,7 +29,8 @@ def local_workers(workers: int = 2) -> "LocalCluster":
     """Start workers on this machine, to try a campaign before it goes to a cluster.
 
     They share the machine's measuring lock, so that their runs take turns. A worker that dies is
-    started again.
+    started again. Scheduler and workers talk by TLS with a certificate of this user's, made for
+    this cluster by openssl: otherwise every user of the machine could submit tasks.
 
     Parameters
     ----------
@@ -54,8 +61,10 @@ def local_workers(workers: int = 2) -> "LocalCluster":
     import dask
     from distributed import LocalCluster
 
+    folder = tempfile.mkdtemp(prefix="noisebook-cluster-")
     with dask.config.set({_ENVIRONMENT: _nothing_set()}):
-        return LocalCluster(
+        cluster = LocalCluster(
+            security=_certified(Path(folder)),
             n_workers=workers,
             threads_per_worker=1,
             processes=True,
@@ -64,6 +73,34 @@ def local_workers(workers: int = 2) -> "LocalCluster":
             host="127.0.0.1",
             silence_logs=50,
         )
+    weakref.finalize(cluster, shutil.rmtree, folder, ignore_errors=True)
+    return cluster
+
+
+def _certified(folder: Path) -> "Security | None":
+    """TLS by a fresh certificate in a private folder; None, with a warning, without openssl."""
+    from distributed.security import Security
+
+    key, certificate = folder / "key.pem", folder / "certificate.pem"
+    words = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "30"]
+    words += ["-subj", "/CN=noisebook", "-keyout", str(key), "-out", str(certificate)]
+    try:
+        subprocess.run(words, check=True, capture_output=True, timeout=60)
+    except (OSError, subprocess.SubprocessError):
+        warnings.warn(
+            "the local workers talk without TLS, since there is no openssl here: other users of"
+            " this machine could submit tasks to them",
+            RuntimeWarning,
+            stacklevel=3,
+        )
+        return None
+    key.chmod(0o600)
+    files = {
+        f"tls_{role}_{what}": str(path)
+        for role in ("scheduler", "worker", "client")
+        for what, path in (("key", key), ("cert", certificate))
+    }
+    return Security(require_encryption=True, tls_ca_file=str(certificate), **files)
 
 
 def slurm_workers(nodes: int, walltime: str = "01:00:00", **options: Any) -> Any:

@@ -7,9 +7,12 @@ import os
 import shutil
 import signal
 import socket
+import subprocess
+import sys
 import threading
 import time
 import types
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -28,6 +31,8 @@ from nbhelpers.errors import InputError, RunError, Unavailable
 from nbhelpers.files import read_json
 
 pytest.importorskip("distributed", reason="Dask is an extra: pip install 'noisebook[cluster]'")
+from distributed import Client  # noqa: E402
+
 LOOPBACK = {"interface": "lo", "scheduler_options": {"dashboard_address": "127.0.0.1:0"}}
 # The second worker's "node" is ten times slower: the program knows its node by its name.
 SLOW = "case $NOISEBOOK_NODE in *-1) sleep 0.5;; *) sleep 0.05;; esac"
@@ -244,3 +249,34 @@ def asked_script(asked, **options):
         return cluster.job_script()
     finally:
         cluster.close()
+
+
+STRANGER = """
+import sys
+from distributed import Client
+try:
+    with Client(sys.argv[1], timeout=4, set_as_default=False) as client:
+        print("came in:", client.submit(lambda: 7).result(timeout=4))
+except Exception as error:
+    print("refused")
+"""
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.skipif(
+    not shutil.which("openssl"), reason="without openssl there is no TLS, as is said"
+)
+def test_nobody_without_the_certificate_can_submit_tasks():
+    """A client of another user has the address, but not the private folder."""
+    with local_workers(1) as workers:
+        address = workers.scheduler_address
+        assert address.startswith("tls://127.0.0.1:")
+        with Client(workers) as mine:
+            assert mine.submit(len, "abc").result(timeout=20) == 3
+        key = Path(workers.security.tls_client_key)
+        assert (key.stat().st_mode & 0o777, key.parent.stat().st_mode & 0o777) == (0o600, 0o700)
+        for place in (address, address.replace("tls://", "tcp://")):
+            done = subprocess.run(
+                [sys.executable, "-c", STRANGER, place], capture_output=True, text=True, timeout=60
+            )
+            assert done.stdout.strip() == "refused", done.stdout + done.stderr
