@@ -357,7 +357,7 @@ def _rows() -> Iterator[str]:
 # ---- the command ---------------------------------------------------------------------------------
 
 
-def require_closed(options: list[str]) -> None:
+def refuse_open_to_all(options: list[str]) -> None:
     """Refuse options with which everybody who reaches the machine could run code as this user.
 
     Raises
@@ -365,10 +365,10 @@ def require_closed(options: list[str]) -> None:
     InputError
         Neither token nor password, and another address than loopback.
     """
-    given = dict(word.lstrip("-").split("=", 1) for word in options if "=" in word)
-    named = {name.rpartition(".")[2]: value.strip("'\"") for name, value in given.items()}
-    address = named.get("ip", "127.0.0.1")
-    is_open = named.get("token") == "" or named.get("disable_check_xsrf") == "True"
+    stated = dict(word.lstrip("-").split("=", 1) for word in options if "=" in word)
+    values = {name.rpartition(".")[2]: value.strip("'\"") for name, value in stated.items()}
+    address = values.get("ip", "127.0.0.1")
+    is_open = values.get("token") == "" or values.get("disable_check_xsrf") == "True"
     if is_open and address not in ("127.0.0.1", "localhost", "::1"):
         raise InputError(
             f"JupyterLab without a token on the address {address or 'of every network'}",
@@ -391,7 +391,7 @@ def open_lab(profile: str, options: list[str]) -> None:
     print(made, flush=True)
     os.environ[HOME] = str(results())
     root = made.folder if is_installed() else shipped()
-    require_closed(options)
+    refuse_open_to_all(options)
     words = [f"--ServerApp.root_dir={root}", "--ServerApp.ip=127.0.0.1"]
     words += [str(made.folder / f"{CONTENTS}.ipynb"), *options]
     if os.geteuid() == 0:

@@ -202,14 +202,14 @@ def test_the_readmes_figure_is_the_one_that_stage_35_draws(clone):
 )
 def test_a_lab_that_is_open_to_everybody_is_refused(options):
     with pytest.raises(InputError, match="without a token"):
-        lab.require_closed(options)
+        lab.refuse_open_to_all(options)
 
 
 @pytest.mark.parametrize(
     "options", [[], ["--ip=0.0.0.0"], ["--IdentityProvider.token="], ["--port=8889"]]
 )
 def test_other_options_are_the_users_own(options):
-    lab.require_closed(options)
+    lab.refuse_open_to_all(options)
 
 
 @pytest.mark.long

@@ -16,12 +16,12 @@ from pathlib import Path
 import pandas as pd
 
 from ..errors import SettingError
-from ..machine import settings
+from ..machine import kernel_features, settings
 
 DEBUGFS = Path("/sys/kernel/debug")
 # ns of each period that ordinary tasks are given; 0: no server
 BUDGETS = "sched/fair_server/cpu*/runtime"
-SINCE = (6, 12)
+SINCE = kernel_features.SINCE["fair server"]
 # default runtime and period of the kernel (kernel/sched/deadline.c)
 USUAL_NS = (50_000_000, 1_000_000_000)
 
