@@ -357,24 +357,36 @@ def _rows() -> Iterator[str]:
 # ---- the command ---------------------------------------------------------------------------------
 
 
-def refuse_open_to_all(options: list[str]) -> None:
-    """Refuse options with which everybody who reaches the machine could run code as this user.
+def checked_options(options: list[str]) -> list[str]:
+    """The options for JupyterLab, with the loopback address where none is chosen.
 
     Raises
     ------
     InputError
-        Neither token nor password, and another address than loopback.
+        No token, and another address than loopback: everybody who reaches the machine could run
+        code as this user.
     """
-    stated = dict(word.lstrip("-").split("=", 1) for word in options if "=" in word)
-    values = {name.rpartition(".")[2]: value.strip("'\"") for name, value in stated.items()}
+    values = _option_values(options)
     address = values.get("ip", "127.0.0.1")
-    is_open = values.get("token") == "" or values.get("disable_check_xsrf") == "True"
-    if is_open and address not in ("127.0.0.1", "localhost", "::1"):
+    if values.get("token") == "" and address not in ("127.0.0.1", "localhost", "::1"):
         raise InputError(
             f"JupyterLab without a token on the address {address or 'of every network'}",
             why="everybody who reaches this machine could run code as you",
             fix="leave the token, or the address, as it is",
         )
+    return options if "ip" in values else ["--ServerApp.ip=127.0.0.1", *options]
+
+
+def _option_values(options: list[str]) -> dict[str, str]:
+    """Last part of an option's name to its value, which follows a "=" or is the next word."""
+    found = {}
+    for word, following in zip(options, [*options[1:], ""]):
+        if word.startswith("--"):
+            name, equals, value = word[2:].partition("=")
+            if not equals:
+                value = "" if following.startswith("--") else following
+            found[name.rpartition(".")[2]] = value.strip("'\"")
+    return found
 
 
 def open_lab(profile: str, options: list[str]) -> None:
@@ -391,9 +403,8 @@ def open_lab(profile: str, options: list[str]) -> None:
     print(made, flush=True)
     os.environ[HOME] = str(results())
     root = made.folder if is_installed() else shipped()
-    refuse_open_to_all(options)
-    words = [f"--ServerApp.root_dir={root}", "--ServerApp.ip=127.0.0.1"]
-    words += [str(made.folder / f"{CONTENTS}.ipynb"), *options]
+    words = [f"--ServerApp.root_dir={root}", str(made.folder / f"{CONTENTS}.ipynb")]
+    words += checked_options(options)
     if os.geteuid() == 0:
         words.append("--allow-root")
     os.execv(sys.executable, [sys.executable, "-m", "jupyter", "lab", *words])

@@ -198,18 +198,26 @@ def test_the_readmes_figure_is_the_one_that_stage_35_draws(clone):
         ["--ip=0.0.0.0", "--IdentityProvider.token="],
         ["--ServerApp.ip=", "--ServerApp.token=''"],
         ["--ServerApp.ip=10.0.0.1", '--ServerApp.token=""', "--no-browser"],
+        ["--ip", "0.0.0.0", "--IdentityProvider.token="],
+        ["--ip", "0.0.0.0", "--IdentityProvider.token", ""],
+        ["--IdentityProvider.token", "--ip", "::"],
     ],
 )
 def test_a_lab_that_is_open_to_everybody_is_refused(options):
     with pytest.raises(InputError, match="without a token"):
-        lab.refuse_open_to_all(options)
+        lab.checked_options(options)
 
 
 @pytest.mark.parametrize(
-    "options", [[], ["--ip=0.0.0.0"], ["--IdentityProvider.token="], ["--port=8889"]]
+    "options", [["--ip=0.0.0.0"], ["--ServerApp.ip", "10.0.0.1", "--port=8889"]]
 )
-def test_other_options_are_the_users_own(options):
-    lab.refuse_open_to_all(options)
+def test_an_address_of_the_users_own_is_the_only_one(options):
+    assert lab.checked_options(options) == options
+
+
+@pytest.mark.parametrize("options", [[], ["--IdentityProvider.token="], ["--port", "8889"]])
+def test_else_it_is_loopback(options):
+    assert lab.checked_options(options) == ["--ServerApp.ip=127.0.0.1", *options]
 
 
 @pytest.mark.long

@@ -62,17 +62,21 @@ def local_workers(workers: int = 2) -> "LocalCluster":
     from distributed import LocalCluster
 
     folder = tempfile.mkdtemp(prefix="noisebook-cluster-")
-    with dask.config.set({_ENVIRONMENT: _nothing_set()}):
-        cluster = LocalCluster(
-            security=_certified(Path(folder)),
-            n_workers=workers,
-            threads_per_worker=1,
-            processes=True,
-            memory_limit=0,
-            dashboard_address="127.0.0.1:0",
-            host="127.0.0.1",
-            silence_logs=50,
-        )
+    try:
+        with dask.config.set({_ENVIRONMENT: _nothing_set()}):
+            cluster = LocalCluster(
+                security=_certified(Path(folder)),
+                n_workers=workers,
+                threads_per_worker=1,
+                processes=True,
+                memory_limit=0,
+                dashboard_address="127.0.0.1:0",
+                host="127.0.0.1",
+                silence_logs=50,
+            )
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
     weakref.finalize(cluster, shutil.rmtree, folder, ignore_errors=True)
     return cluster
 

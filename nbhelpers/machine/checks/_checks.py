@@ -17,6 +17,7 @@ from .. import privileged
 from .._read import CAP_SYS_ADMIN, CAP_SYS_NICE, kernel_version, may, read, writable
 from ..cpus import smt_state, topology
 from ..description import governor, virtualisation
+from ..kernel_features import SINCE
 from ._trials import Trials, kernel_folder
 
 TRACEFS = ("/sys/kernel/tracing", "/sys/kernel/debug/tracing")
@@ -106,7 +107,7 @@ def fair_server(root: str | Path) -> str:
         if folder is not None and writable(place, folder):
             return "liftable"
         there = folder is not None and os.path.lexists(folder / place)
-    return "locked" if there or kernel_version(root) >= (6, 12) else "absent"
+    return "locked" if there or kernel_version(root) >= SINCE["fair server"] else "absent"
 
 
 def stolen_share(root: str | Path) -> float | None:
