@@ -148,3 +148,12 @@ def test_twelve_runs_are_enough_to_look_for_two_classes_and_eleven_are_not():
     values = np.random.default_rng(2).normal(1, 0.01, 12)
     assert "Only 11 runs: at least 12 are needed" in find_cutoff(values[:11]).evidence
     assert "Only" not in find_cutoff(values).evidence
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_a_run_exactly_at_the_cutoff_is_not_slow(sign):
+    random = np.random.default_rng(4)
+    values = np.r_[random.normal(1, 0.01, 90), random.normal(1.3, 0.01, 10)]
+    cutoff = find_cutoff(sign * values, 4, higher_is_better=sign < 0)
+    beyond = cutoff.value + sign * 1e-9
+    assert cutoff.slow(np.array([cutoff.value, beyond])).tolist() == [False, True]

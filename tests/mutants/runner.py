@@ -22,7 +22,7 @@ from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 CHECKS = REPOSITORY / "build/checks"
-PASSED, FAILED, NO_IMPORT = 0, 1, 77
+PASSED, FAILED, NO_COLLECTION, NO_IMPORT = 0, 1, 2, 77
 # what tests of the group "settings" change for real: put back whatever a mutant does
 REAL_SETTINGS = ("/proc/sys/vm/stat_interval", "/proc/sys/kernel/sched_rt_runtime_us")
 HEAVY = ("numpy", "pandas", "scipy.stats", "pytest", "hypothesis", "yaml", "jsonschema", "pyarrow")
@@ -272,7 +272,7 @@ def _try_all(mutants: list[Mutant], at_once: int) -> dict[str, Score]:
             score = scores[one.mutant.group]
             if status == PASSED:
                 score.survived.append(one.mutant)
-            elif status in (FAILED, NO_IMPORT) or status < 0:
+            elif status in (FAILED, NO_COLLECTION, NO_IMPORT) or status < 0:
                 score.killed += 1
             else:
                 score.unclear.append(f"{one.mutant.path.name}: {one.mutant.change}: {status}")
