@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from nbhelpers.errors import InputError
 from nbhelpers.injection import Overheads, Rules, make_plan
 from nbhelpers.injection._coalesce import coalesce, queued
+from nbhelpers.injection.costs import logarithm
 from nbhelpers.injection.plan import (
     DROPPED,
     busiest_second_share,
@@ -390,3 +391,11 @@ def test_a_plan_with_carried_events_holds_each_event_once():
             lane["start_ns"].to_numpy()[1:]
             >= (lane["start_ns"] + lane["duration_ns"]).to_numpy()[:-1]
         ).all()
+
+
+def test_the_logarithm_is_straight_between_powers_of_two():
+    """As lane.c has it: exact at the powers, and by interpolation between them."""
+    numbers = np.array([1, 2, 3, 4, 6, 7, 8, 1000, 1024, 1536, 2**30])
+    powers = 2.0 ** np.arange(32)
+    assert np.allclose(logarithm(numbers), np.interp(numbers, powers, np.arange(32)))
+    assert logarithm(0) == 0 and logarithm(0.5) == 0

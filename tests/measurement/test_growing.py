@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 from nbhelpers.errors import InputError
 from nbhelpers.measurement import Attachment, Campaign, Cell, finished, recorded_runs
 from nbhelpers.measurement._plan import missing_runs
+from nbhelpers.measurement._store import _growth
 from nbhelpers.records import read_records
 from nbhelpers.statistics import same_epochs
 from nbhelpers.workloads import program, stream
@@ -431,3 +432,8 @@ def test_a_recorded_campaign_still_refuses(tmp_path):
     with pytest.raises(InputError, match="never measured again") as caught:
         quick(tmp_path, [replace(letter("a"), noise="other")], recorded_only=True).run()
     assert "mv " not in str(caught.value) and not list(tmp_path.glob("aside"))
+
+
+def test_a_cell_that_comes_back_while_another_goes_is_not_said_to_be_gone():
+    gone, back = _growth({"a", "b"}, {"a", "c"}, {"a", "b", "c"})
+    assert gone.startswith("'b' no longer") and back.startswith("'c' back")
