@@ -259,9 +259,11 @@ def _nothing_set() -> dict[str, None]:
     them: the program that is measured would inherit it. None leaves a variable alone.
     """
     import dask
-    import distributed  # noqa: F401 - its defaults
+    from distributed.config import defaults
 
-    return dict.fromkeys(dask.config.get(_ENVIRONMENT))
+    # a setting that somebody undoes may take all of distributed's defaults along
+    usual = defaults["distributed"]["nanny"]["pre-spawn-environ"]
+    return dict.fromkeys(dask.config.get(_ENVIRONMENT, usual))
 
 
 def _dask_jobqueue() -> ModuleType:

@@ -46,6 +46,7 @@ def workers_of(folder, **options):
 
 def test_a_cancelled_job_costs_its_round_of_its_node_only(slurm, tmp_path):
     import dask
+    import distributed  # noqa: F401 - before its setting is changed: else all its defaults would go
 
     jobs: dict[str, str] = {}
     canceller = threading.Thread(target=cancel_when_measuring, args=(slurm, tmp_path / "c", jobs))
