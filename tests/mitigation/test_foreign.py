@@ -13,12 +13,12 @@ from pathlib import Path
 import pytest
 
 from nbhelpers.errors import InputError, SettingError, Unavailable
+from nbhelpers.machine import settings
 from nbhelpers.machine.parts import LIBRARIES
 from nbhelpers.measurement._knowledge import layers, read_layer
 from nbhelpers.mitigation import consent, knowledge, mitigations, treat_workload
 from nbhelpers.mitigation.preparation import Trigger, _write
 from nbhelpers.mitigation.program import Environment, Preload
-from nbhelpers.mitigation.settings import require_allowed
 from nbhelpers.workloads import program
 
 HEAD = "- {id: evil, name: Some, what: Something long, by_hand: [x], references: [man-nice]"
@@ -91,7 +91,7 @@ def test_what_is_on_the_list_is_read_at_the_lists_risk(evil):
 
 def test_it_is_refused_again_when_it_acts():
     with pytest.raises(SettingError, match="not on the list"):
-        require_allowed({"/proc/sys/kernel/core_pattern": "|/tmp/evil"})
+        settings.apply({"/proc/sys/kernel/core_pattern": "|/tmp/evil"})
 
 
 @pytest.mark.parametrize("risk", ["none", "low", "high"])
