@@ -86,7 +86,7 @@ class Replay:
         self._scratch: Path | None = None
         self._place_columns()
         self._fill_plan()
-        self._fill_lanes()
+        fill_lanes(self._run, plan)
         self._fill_rules()
 
     def _place_columns(self) -> None:
@@ -127,9 +127,6 @@ class Replay:
             self._columns[name][:] = events[name].to_numpy()
         for name in ("policy", "kind"):
             self._columns[name][:] = codes_of(events[name])
-
-    def _fill_lanes(self) -> None:
-        fill_lanes(self._run, self.plan)
 
     def _fill_rules(self) -> None:
         rules, target = self.plan.rules, self._run.rules

@@ -5,8 +5,6 @@ Owns these records; `plan.py` makes plans of noise configs, `costs.py` says what
 `replay.py` carries plans out.
 """
 
-import os
-import threading
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -224,22 +222,6 @@ def codes_of(words: pd.Series) -> np.ndarray:
 
 def may_realtime(priority: int) -> bool:
     """Whether a thread of this process may take SCHED_FIFO at a priority, perhaps with the helper's
-    leave; a short-lived thread tries.
+    leave.
     """
-    return _takes_realtime(priority) or (privileged.allow_realtime() and _takes_realtime(priority))
-
-
-def _takes_realtime(priority: int) -> bool:
-    permitted = []
-
-    def attempt() -> None:
-        try:
-            os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(priority))
-            permitted.append(True)
-        except OSError:
-            pass
-
-    thread = threading.Thread(target=attempt)
-    thread.start()
-    thread.join()
-    return bool(permitted)
+    return privileged.realtime_refusal(priority) == 0

@@ -134,8 +134,7 @@ def refusal(path: object, value: object) -> str | None:
 
 def pattern_refusal(pattern: str, value: object) -> str | None:
     """As `refusal`, for a path that may have the list's own star in it: all files that it finds."""
-    same = (entry for entry in entries() if entry.path == pattern)
-    return _refused(pattern, value, next(same, _entry(pattern)))
+    return _refused(pattern, value, _entry_of_pattern(pattern))
 
 
 def _refused(path: str, value: object, entry: Allowed | None) -> str | None:
@@ -166,8 +165,7 @@ def risk_of(path: object) -> str:
     >>> risk_of("/sys/devices/system/cpu/smt/control")
     'high'
     """
-    same = (entry for entry in entries() if entry.path == str(path))
-    entry = next(same, _entry(str(path)))
+    entry = _entry_of_pattern(str(path))
     if entry is None:
         raise InputError(
             "this setting may not be changed",
@@ -188,6 +186,12 @@ def listed() -> "pd.DataFrame":
 
 def _entry(path: str) -> Allowed | None:
     return next((entry for entry in entries() if entry.covers(path)), None)
+
+
+def _entry_of_pattern(pattern: str) -> Allowed | None:
+    """As `_entry`, for a path that may be written as on the list, with its star."""
+    same = (entry for entry in entries() if entry.path == pattern)
+    return next(same, _entry(pattern))
 
 
 @cache

@@ -235,6 +235,32 @@ def allow_realtime() -> bool:
     return False
 
 
+def realtime_refusal(priority: int) -> int:
+    """0 if a thread of this process may take SCHED_FIFO at a priority, perhaps with the helper's
+    leave; else the number of the error.
+
+    A thread that ends then tries: Linux schedules threads, so that the others are not touched, and
+    no process is forked from a kernel that runs many of them.
+    """
+    number = _tried_realtime(priority)
+    return _tried_realtime(priority) if number and allow_realtime() else number
+
+
+def _tried_realtime(priority: int) -> int:
+    refusals: list[OSError] = []
+
+    def request() -> None:
+        try:
+            os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(priority))
+        except OSError as error:
+            refusals.append(error)
+
+    thread = threading.Thread(target=request)
+    thread.start()
+    thread.join()
+    return refusals[0].errno or errno.EPERM if refusals else 0
+
+
 def latency(us: int) -> int:
     """The request for wake-ups within so many µs; it holds while the descriptor is open."""
     return _requested("latency", us)[1]

@@ -12,7 +12,6 @@ import platform
 import struct
 import subprocess
 import tempfile
-import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -130,32 +129,11 @@ def _perf_open(kind: int, config: int, flags: int) -> tuple[int, int]:
 
 
 def try_fifo() -> Trial:
-    """Request SCHED_FIFO 50, the priority of an interrupt thread, in a thread that ends then.
-
-    Linux schedules threads: the others are not touched, and no process is forked from a kernel that
-    runs many of them.
-    """
-    error = _refusal_of_fifo()
-    if error is not None and privileged.allow_realtime():
-        error = _refusal_of_fifo()
-    if error is None:
-        return Trial("yes", "SCHED_FIFO granted")
-    return Trial("no", f"SCHED_FIFO: {os.strerror(error)}", error)
-
-
-def _refusal_of_fifo() -> int | None:
-    refusals: list[OSError] = []
-
-    def request() -> None:
-        try:
-            os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(50))
-        except OSError as error:
-            refusals.append(error)
-
-    thread = threading.Thread(target=request)
-    thread.start()
-    thread.join()
-    return refusals[0].errno if refusals else None
+    """Request SCHED_FIFO 50, the priority of an interrupt thread."""
+    number = privileged.realtime_refusal(50)
+    if number:
+        return Trial("no", f"SCHED_FIFO: {os.strerror(number)}", number)
+    return Trial("yes", "SCHED_FIFO granted")
 
 
 def try_openmp() -> Trial:
