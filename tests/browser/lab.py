@@ -2,6 +2,7 @@
 
 import os
 import re
+import select
 import signal
 import subprocess
 import sys
@@ -52,19 +53,24 @@ def lab_of(folder: Path, settings: Path):
         env={**os.environ, **own, "PYTHONPATH": str(folder)},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
-        text=True,
         start_new_session=True,
     )
     try:
-        said = ""
-        while not (found := re.search(r"(http://localhost:\d+)/\S*(token=\w+)", said)):
-            line = process.stdout.readline()
-            assert line, said
-            said += line
-        yield found[1], found[2], folder
+        yield *_address(process), folder
     finally:
         os.killpg(process.pid, signal.SIGTERM)  # the server ends its kernels
         process.communicate(timeout=60)
+
+
+def _address(process: subprocess.Popen) -> tuple[str, str]:
+    """Where the server listens, and its token, out of what it prints; a minute at most."""
+    printed, latest = "", time.monotonic() + 60
+    while not (found := re.search(r"(http://[\w.]+:\d+)/\S*(token=\w+)", printed)):
+        ready, _, _ = select.select([process.stdout], [], [], max(0, latest - time.monotonic()))
+        more = os.read(process.stdout.fileno(), 4096).decode() if ready else ""
+        assert more, f"JupyterLab names no address: {printed}"
+        printed += more
+    return found[1], found[2]
 
 
 class Notebook:
