@@ -11,8 +11,7 @@ from pathlib import Path
 from .artifact.unpack import checked_files, opened
 from .errors import InputError, NoisebookError
 from .files import read_json
-from .measurement.damage import FILES
-from .measurement.seal import broken_promises
+from .measurement.seal import FILES, broken_promises
 from .records import SEAL, Records, read
 from .stages import folder_digest
 

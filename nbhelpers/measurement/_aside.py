@@ -5,7 +5,7 @@ deleted.
 import os
 import re
 import shutil
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
 from ..files import new_aside, read_json, write_json
@@ -72,18 +72,28 @@ def _move_files(folder: Path, places: Mapping[int, Path]) -> None:
     """Files that attachments wrote for single runs, such as traces/run-000012.osnoise.gz, move with
     the runs; `places` maps the numbers of the runs to folders.
     """
+    for name, number in list(files_of_runs(folder)):
+        if number in places:
+            target = places[number] / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            os.replace(folder / name, target)
+
+
+def files_of_runs(folder: Path) -> Iterator[tuple[str, int]]:
+    """Files that attachments wrote for single runs, by their names below the folder, and the number
+    of the run. What lies aside and other campaigns below this one are left out.
+    """
     for parent, folders, names in os.walk(folder):
-        folders[:] = [
+        folders[:] = sorted(
             name
             for name in folders
-            if not (Path(parent, name) / "campaign.json").exists() and name != "aside"
-        ]
-        for name in names:
-            number = re.fullmatch(r"[a-z]+-(\d{6,})\..+", name)
-            if number and int(number[1]) in places:
-                target = places[int(number[1])] / Path(parent).relative_to(folder) / name
-                target.parent.mkdir(parents=True, exist_ok=True)
-                os.replace(Path(parent, name), target)
+            if name != "aside"
+            and not name.startswith(".")
+            and not Path(parent, name, "campaign.json").exists()
+        )
+        for name in sorted(names):
+            if number := re.fullmatch(r"[a-z]+-(\d{6,})\..+", name):
+                yield Path(parent, name).relative_to(folder).as_posix(), int(number[1])
 
 
 def aside_notes(folder: Path, notes: Collection[str]) -> list[str]:

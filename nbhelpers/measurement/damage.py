@@ -7,9 +7,8 @@ from pathlib import Path
 
 from ..files import new_aside, read_json, write_atomically, write_json
 from ..records import Damage, read, write_records
-from .seal import break_seal
+from .seal import FILES, break_seal
 
-FILES = ("runs.jsonl", "series.jsonl")
 _FREE = "first-free-run.json"
 
 

@@ -6,29 +6,28 @@ It shows what the records alone cannot: that the last of them, or files beside t
 
 import hashlib
 import json
-import os
-import re
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
 from ..files import to_json, write_atomically
 from ..records import SEAL, read
+from ._aside import files_of_runs
 
 FORMAT = "noisebook seal 1"
-_FILES = ("runs.jsonl", "series.jsonl")
-_OF_A_RUN = re.compile(r"[a-z]+-\d{6,}\..+")
+FILES = ("runs.jsonl", "series.jsonl")
 
 
 def seal_folder(folder: Path) -> None:
     """Seal a campaign's folder; files of an earlier seal are not read again."""
     known = read_seal(folder).get("files", {})
-    files = {
-        name: known[name] if name in known and known[name][0] == size else [size, _digest(path)]
-        for name, path, size in _files_of_runs(folder)
-    }
+    files = {}
+    for name, _ in files_of_runs(folder):
+        size = (folder / name).stat().st_size
+        same = name in known and known[name][0] == size
+        files[name] = known[name] if same else [size, _digest(folder / name)]
     records = {}
-    for name in _FILES:
+    for name in FILES:
         if (folder / name).exists():
             found = read(folder / name)
             records[name] = [len(found.rows), found.chain]
@@ -80,22 +79,6 @@ def _files(folder: Path, sealed: dict) -> Iterator[str]:
             yield f"{name} is missing"
         elif path.stat().st_size != size or _digest(path) != digest:
             yield f"{name} was changed"
-
-
-def _files_of_runs(folder: Path) -> Iterator[tuple[str, Path, int]]:
-    """Files that attachments wrote for single runs, such as traces/run-000012.osnoise.gz."""
-    for parent, folders, names in os.walk(folder):
-        folders[:] = sorted(
-            name
-            for name in folders
-            if name != "aside"
-            and not name.startswith(".")
-            and not Path(parent, name, "campaign.json").exists()
-        )
-        for name in sorted(names):
-            path = Path(parent, name)
-            if _OF_A_RUN.fullmatch(name):
-                yield path.relative_to(folder).as_posix(), path, path.stat().st_size
 
 
 def _digest(path: Path) -> str:

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import yaml
 
-from .runner import GROUPS, Score, sample, try_all
+from .making import GROUPS, sample
+from .runner import Score, try_all
 
 EXPLAINED = Path(__file__).with_name("explained.yml")
 

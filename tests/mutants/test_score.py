@@ -7,7 +7,8 @@ import sys
 
 import pytest
 
-from .runner import CHECKS, REPOSITORY, Score
+from .making import CHECKS, REPOSITORY
+from .runner import Score
 
 SIZE = os.environ.get("NOISEBOOK_MUTANTS", "4")  # a group
 
