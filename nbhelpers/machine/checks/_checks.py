@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .. import privileged
-from .._read import CAP_SYS_ADMIN, CAP_SYS_NICE, kernel_version, may, read, writable
+from .._read import CAP_SYS_ADMIN, CAP_SYS_NICE, may, read, writable
 from ..cpus import smt_state, topology
 from ..description import governor, virtualisation
-from ..kernel_features import SINCE
+from ..kernel_features import features_of
 from ._trials import Trials, kernel_folder
 
 TRACEFS = ("/sys/kernel/tracing", "/sys/kernel/debug/tracing")
@@ -107,7 +107,7 @@ def fair_server(root: str | Path) -> str:
         if folder is not None and writable(place, folder):
             return "liftable"
         there = folder is not None and os.path.lexists(folder / place)
-    return "locked" if there or kernel_version(root) >= SINCE["fair server"] else "absent"
+    return "locked" if there or features_of(root).has("fair server") else "absent"
 
 
 def stolen_share(root: str | Path) -> float | None:
