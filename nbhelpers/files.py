@@ -360,10 +360,8 @@ def read_csv(
 
     content = read_bytes(path, what, most)
     decoded(content, path, what)  # the byte, where pandas names none
-    try:
+    with refusing_no_table(path, what):
         return pd.read_csv(io.BytesIO(content), **options)
-    except _NO_TABLE as error:
-        raise _no_table(path, what, error) from None
 
 
 def read_parquet(
@@ -380,34 +378,35 @@ def read_parquet(
     import pandas as pd
 
     require_parquet(path, what, most)
-    try:
+    with refusing_no_table(path, what):
         return pd.read_parquet(path, **options)
-    except _NO_TABLE as error:
-        raise _no_table(path, what, error) from None
 
 
 def require_parquet(path: str | Path, what: str = "table", most: int = MOST_BYTES) -> None:
     """An error where a file is no Parquet, or becomes larger than `most` bytes in memory."""
     from pyarrow import parquet
 
-    try:
+    with refusing_no_table(path, what):
         with open_regular(path, what, most) as file:
             about = parquet.read_metadata(file)
         groups = [about.row_group(number) for number in range(about.num_row_groups)]
         cells = about.num_rows * about.num_columns
         if max(8 * cells, sum(group.total_byte_size for group in groups)) > most:
             raise _too_large(path, what, most)
+
+
+@contextmanager
+def refusing_no_table(path: str | Path, what: str) -> Iterator[None]:
+    """What pandas and pyarrow raise for a damaged file becomes an InputError that names it."""
+    try:
+        yield
     except _NO_TABLE as error:
-        raise _no_table(path, what, error) from None
-
-
-def _no_table(path: str | Path, what: str, error: Exception) -> InputError:
-    reason = getattr(error, "strerror", None) or " ".join(str(error).split())[:300]
-    return InputError(
-        f"not a readable {what}: {reason or type(error).__name__}",
-        where=path,
-        fix="get the file again, or write it anew",
-    )
+        reason = getattr(error, "strerror", None) or " ".join(str(error).split())[:300]
+        raise InputError(
+            f"not a readable {what}: {reason or type(error).__name__}",
+            where=path,
+            fix="get the file again, or write it anew",
+        ) from None
 
 
 def digest(*parts: str | bytes) -> str:

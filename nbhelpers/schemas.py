@@ -31,7 +31,11 @@ def schema_error(schema: dict, content: object):
     is as the schema (draft 2020-12) wants it.
     """
     module = jsonschema()
-    return module.exceptions.best_match(module.Draft202012Validator(schema).iter_errors(content))
+    errors = list(module.Draft202012Validator(schema).iter_errors(content))
+    try:
+        return module.exceptions.best_match(errors)
+    except TypeError:  # it compares places, and YAML's keys may be numbers beside words
+        return errors[0]
 
 
 def place_of(error) -> str:

@@ -175,7 +175,7 @@ static void take_over(struct sim *sim, const struct team *team)
     for (int i = 0; i < 2; i++) {
         const struct share *share = &team->member[i]->share;
         from[i] = share->held[side].item;
-        end[i] = from[i] + share->held[side].count;
+        end[i] = from[i] ? from[i] + share->held[side].count : from[i];
         number[i] = share->numbers.item;
     }
     uint32_t seq[2];

@@ -73,7 +73,7 @@ checks() {
     rm -rf build/checks
     "$PY" -m pip install --quiet --disable-pip-version-check --require-hashes --target build/checks \
         -r requirements-checks.lock >build/checks.log 2>&1 && cp requirements-checks.lock build/checks/installed ||
-        echo "bandit and cosmic-ray could not be had: $(tail -1 build/checks.log)"
+        echo "bandit, cosmic-ray and atheris could not be had: $(tail -1 build/checks.log)"
 }
 
 mkdir -p build

@@ -14,7 +14,7 @@ from pathlib import Path
 import pandas as pd
 
 from ..errors import InputError
-from ..files import read_bytes, read_json, require_parquet
+from ..files import read_bytes, read_json, refusing_no_table, require_parquet
 
 # parsed together: a single row of thousands of columns can be larger than pyarrow's usual megabyte
 _BLOCK_BYTES = 64 * 2**20
@@ -70,8 +70,9 @@ def read_table(
     if not path.is_file():
         raise InputError("there is no such file", where=path)
     table = _parquet(path, columns) if path.suffix == ".parquet" else _csv(path, columns)
-    # column by column: the two copies never exist together
-    frame = table.to_pandas(split_blocks=True, self_destruct=True)
+    with refusing_no_table(path, "table"):  # its metadata, which pandas reads, may be damaged
+        # column by column: the two copies never exist together
+        frame = table.to_pandas(split_blocks=True, self_destruct=True)
     sidecar = (
         Path(units)
         if units is not None
@@ -137,14 +138,12 @@ def _header(path: Path, delimiter: str) -> list[str]:
 def _parquet(path: Path, columns: Sequence[str] | None):
     from pyarrow import parquet
 
-    try:
-        require_parquet(path, "parquet file")
+    require_parquet(path, "parquet file")
+    with refusing_no_table(path, "parquet file"):
         file = parquet.ParquetFile(path)
         if columns is not None:
             _check_columns(columns, file.schema_arrow.names, path)
         return file.read(columns=columns)
-    except (OSError, ValueError, NotImplementedError, MemoryError) as error:
-        raise InputError(f"not a readable parquet file: {error}", where=path) from None
 
 
 def _check_columns(wanted: Sequence[str], names: Sequence[str], path: Path) -> None:

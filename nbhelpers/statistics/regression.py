@@ -49,7 +49,7 @@ def quantile_effect(
     Raises
     ------
     InputError
-        No such column, fewer than 20 runs, a factor that does not vary.
+        No such column, text, fewer than 20 runs, a factor that does not vary.
 
     Notes
     -----
@@ -77,6 +77,10 @@ def _columns(runs: pd.DataFrame, factor: str, outcome: str) -> tuple[np.ndarray,
         if name not in runs.columns:
             raise InputError(
                 f"no column {name!r}", fix=f"the table has: {', '.join(map(str, runs.columns))}"
+            )
+        if not pd.api.types.is_numeric_dtype(runs[name]):
+            raise InputError(
+                "the column is text", where=name, why="a quantile regression is of numbers"
             )
     runs = runs[runs["status"] == "ok"] if "status" in runs.columns else runs
     pair = runs[[factor, outcome]].astype(float).dropna()

@@ -117,6 +117,10 @@ def read_netgauge(path: str | Path, cpu: int = 0) -> pd.DataFrame:
             "end_ns": times_ns.sum(axis=1),
         }
     )
+    if not table["end_ns"].max():
+        raise InputError(
+            "all detours are of 0 ns at 0", where=path, why="so the trace has no length"
+        )
     table.attrs = _attributes(table, comments)
     return table
 

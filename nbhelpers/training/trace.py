@@ -144,6 +144,8 @@ def _require_numbers(columns: dict[str, Any]) -> None:
     for name, values in columns.items():
         if name != "optype" and not (values.dtype.kind in "iuf" and np.isfinite(values).all()):
             raise ValueError(f"the column {name} has something else than finite numbers")
+        if name in ("dp_rank", "stage", "step") and (values < 0).any():
+            raise ValueError(f"the column {name} has numbers below 0")
 
 
 def _parquet(path: Path) -> dict[str, Any]:

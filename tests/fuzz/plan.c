@@ -4,39 +4,10 @@
  * The columns are exactly as long as the plan says, so that a lane that reaches beyond them is
  * noticed.
  */
+#include "bytes.h"
 #include "injector.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
-#define EXPECT(condition) \
-    do {                  \
-        if (!(condition)) \
-            abort();      \
-    } while (0)
-
-struct bytes {
-    const uint8_t *at;
-    size_t left;
-};
-
-/* The next bytes of the input; zeros when it is used up. */
-static void draw(struct bytes *from, void *to, size_t size)
-{
-    const size_t got = size < from->left ? size : from->left;
-    memset(to, 0, size);
-    memcpy(to, from->at, got);
-    from->at += got;
-    from->left -= got;
-}
-
-static void *drawn(struct bytes *from, size_t count, size_t size)
-{
-    void *const column = malloc(count * size);
-    draw(from, column, count * size);
-    return column;
-}
 
 /* What the check lets pass can be replayed: every lane within the columns, in order, with policies
  * and lengths within the limits. */
