@@ -61,11 +61,13 @@ def modules(group: str) -> list[Path]:
 
 
 def tests_of(mutant: Mutant) -> list[str]:
-    """The tests of its group; those that are named like the module come first."""
+    """The tests of its group; those that notice most come first: the module's, and of numbers."""
     tests = GROUPS[mutant.group][1]
-    name = f"test_{mutant.path.stem.strip('_')}.py"
-    first = [f"{one}/{name}" for one in tests if (REPOSITORY / one / name).is_file()]
-    first += [one for one in tests if one.endswith(name)]
+    names = f"test_{mutant.path.stem.strip('_')}.py", "test_unchanged.py"
+    first = [
+        f"{one}/{name}" for name in names for one in tests if (REPOSITORY / one / name).is_file()
+    ]
+    first += [one for one in tests if one.endswith(names)]
     return [*first, *(one for one in tests if one not in first)]
 
 
