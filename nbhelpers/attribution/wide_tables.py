@@ -18,7 +18,7 @@ import pandas as pd
 from scipy.stats import norm
 
 from ..errors import InputError
-from ..files import open_regular, read_bytes, require_parquet
+from ..files import open_regular, read_bytes, refusing_no_table, require_parquet
 from ..outcomes import DIRECTIONS, Outcome
 from ..statistics.order import standard_ranks
 from .screening import Consequences, as_known, excluded_by_name
@@ -245,25 +245,20 @@ def _parquet(path: Path) -> Any:
     import pyarrow.parquet as parquet
 
     require_parquet(path, "parquet file")
-    try:
+    with refusing_no_table(path, "parquet file"):
         return parquet.ParquetFile(path, memory_map=True)
-    except (OSError, ValueError) as error:
-        raise InputError(f"not a readable parquet file: {error}", where=path) from None
 
 
 def _csv(path: Path) -> Any:
     """The whole file: kinds of columns are known only at its end, and lie as 8 bytes a value in
     memory.
     """
-    import pyarrow as arrow
     from pyarrow import csv
 
-    try:
+    with refusing_no_table(path, "CSV"):
         open_regular(path, "table").close()
         source = io.BytesIO(read_bytes(path)) if path.suffix == ".gz" else path
         return csv.read_csv(source, csv.ReadOptions(block_size=BLOCK_BYTES))
-    except (arrow.ArrowInvalid, OSError) as error:
-        raise InputError(f"not a readable CSV: {error}", where=path) from None
 
 
 def _frame(read: Reader, names: list[str]) -> pd.DataFrame:

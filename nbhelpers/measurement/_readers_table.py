@@ -14,7 +14,7 @@ from pathlib import Path
 import pandas as pd
 
 from ..errors import InputError
-from ..files import read_bytes, read_json, refusing_no_table, require_parquet
+from ..files import open_regular, read_bytes, read_json, refusing_no_table, require_parquet
 
 # parsed together: a single row of thousands of columns can be larger than pyarrow's usual megabyte
 _BLOCK_BYTES = 64 * 2**20
@@ -124,11 +124,10 @@ def _csv(path: Path, columns: Sequence[str] | None):
 
 def _header(path: Path, delimiter: str) -> list[str]:
     import csv
-    import gzip
 
-    with (gzip.open if path.suffix == ".gz" else open)(
-        path, "rt", newline="", encoding="utf-8-sig"
-    ) as file:
+    packed = path.suffix == ".gz"
+    source = io.BytesIO(read_bytes(path)) if packed else open_regular(path, "table")
+    with io.TextIOWrapper(source, newline="", encoding="utf-8-sig") as file:
         try:
             return next(csv.reader(file, delimiter=delimiter), [])
         except (OSError, EOFError, ValueError, zlib.error, csv.Error) as error:

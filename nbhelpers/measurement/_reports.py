@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ..files import load_yaml
 from ..workloads import Report
 from ..workloads.reader import Reader, Table
 from ._output import ROOM_FOR_SERIES, number
@@ -176,7 +177,7 @@ def _parsed(report: Report, text: str) -> Any:
         if form == "yaml":
             import yaml
 
-            return yaml.safe_load(text)
+            return load_yaml(text, yaml.SafeLoader, report.file or "its output", "report")
         begins = re.search(r"^\s*[\[{]", text, re.MULTILINE)  # programs print notes before it
         return json.JSONDecoder().raw_decode(text[begins.start() :].lstrip() if begins else text)[0]
     except ValueError as error:

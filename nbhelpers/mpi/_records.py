@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from ..errors import InputError
+from ..files import read_bytes
 
 MAGIC = b"nbtrace1"
 HEADER_BYTES = 8192
@@ -78,7 +79,7 @@ def read_rank(path: Path) -> RankTrace:
     InputError
         It is no such file, or it ends within its header.
     """
-    content = path.read_bytes()
+    content = read_bytes(path, "trace of MPI calls")
     if len(content) < HEADER_BYTES or content[: len(MAGIC)] != MAGIC:
         raise InputError(
             "the file is no trace of MPI calls, or the rank died while it began it",
@@ -87,7 +88,9 @@ def read_rank(path: Path) -> RankTrace:
         )
     (_, rank, ranks, codes, tsc, _, *numbers, host, mpi) = _HEADER.unpack_from(content)
     first_ns, first_ticks, last_ns, last_ticks, init_end, finalized, dropped = numbers
-    names = content[_HEADER.size : HEADER_BYTES].split(b"\0")[0].decode().split("\n")
+    names = (
+        content[_HEADER.size : HEADER_BYTES].split(b"\0")[0].decode(errors="replace").split("\n")
+    )
     names = ["", *names][:codes]
     whole = (len(content) - HEADER_BYTES) // RECORD.itemsize
     records = np.frombuffer(content, RECORD, whole, HEADER_BYTES).copy()
@@ -135,10 +138,19 @@ def _text(field: bytes) -> str:
 def _communicators(path: Path) -> dict[int, tuple[str, int, int, tuple[tuple[int, ...], ...]]]:
     """Of the lines that end; the last may have been cut short."""
     known = {}
-    lines = path.read_text().split("\n")[:-1] if path.is_file() else []
-    for line in lines:
+    text = (
+        read_bytes(path, "list of communicators").decode(errors="replace") if path.exists() else ""
+    )
+    for number, line in enumerate(text.split("\n")[:-1], start=1):
         about, *groups = line.split(":")
-        number, kind, parent, place = about.split()
-        ranks = tuple(tuple(map(int, group.split())) for group in groups)
-        known[int(number)] = (kind, int(parent), int(place), ranks)
+        try:
+            index, kind, parent, place = about.split()
+            ranks = tuple(tuple(map(int, group.split())) for group in groups)
+            known[int(index)] = (kind, int(parent), int(place), ranks)
+        except ValueError:
+            raise InputError(
+                f"this is no communicator: {line[:60]!r}",
+                where=f"{path}, line {number}",
+                fix="run the program again; its folder for traces must be empty",
+            ) from None
     return known

@@ -12,6 +12,7 @@ from pathlib import Path
 import pandas as pd
 
 from ..errors import InputError, NoisebookError
+from ..files import read_csv
 from ..progress import task
 from ._installation import Installation, installation
 
@@ -84,10 +85,7 @@ def read_pingpong(path: str | Path) -> pd.DataFrame:
     InputError
         It is not such a file, or cut short.
     """
-    try:
-        times = pd.read_csv(path, sep=" ")
-    except (OSError, ValueError) as error:
-        raise InputError("no times of a ping-pong", where=path, why=str(error)) from None
+    times = read_csv(path, "table of a ping-pong", sep=" ")
     if tuple(times) != COLUMNS or times.isna().any().any():
         raise InputError("not a table of a ping-pong, or cut short", where=path)
     return times

@@ -8,6 +8,7 @@ from types import MappingProxyType
 
 import pandas as pd
 
+from ..files import read_csv
 from ..places import shipped
 from .signature import Signature
 
@@ -83,7 +84,7 @@ def increasing_share(
 
 def published_noise() -> pd.DataFrame:
     """The figures of the noise of nine systems, as data/published has them, a row a system."""
-    return pd.read_csv(MACHINES, comment="#")
+    return read_csv(MACHINES, comment="#")
 
 
 def machine_signatures() -> dict[str, Signature]:

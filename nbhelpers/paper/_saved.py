@@ -5,6 +5,7 @@ from typing import Any
 
 import pandas as pd
 
+from ..files import read_csv
 from ._grids import MISSING, OURS, PUBLISHED, Grid, Row, number
 
 
@@ -14,7 +15,7 @@ def saved(path: Path) -> pd.DataFrame:
 
     if not path.is_file():
         return pd.DataFrame()
-    table = pd.read_csv(path)
+    table = read_csv(path)
     empty = len(table) == 1 and str(table.iloc[0, 0]).startswith(NO_ROWS)
     return table.iloc[:0] if empty else table
 

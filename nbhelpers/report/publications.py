@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from ..errors import InputError
+from ..files import read_csv
 from ..places import shipped
 from ..statistics.agreement import accepted_range
 from ..statistics.claims import REVERSED, VERDICTS, Claim, judge
@@ -47,7 +48,7 @@ def published_table(name: str) -> pd.DataFrame:
             where=FOLDER,
             fix=f"did you mean {near[0]!r}?" if near else f"there are: {', '.join(known)}",
         )
-    frame = pd.read_csv(path, comment="#")
+    frame = read_csv(path, comment="#")
     frame.attrs.update(_header(path))
     return frame
 

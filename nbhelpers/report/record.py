@@ -19,7 +19,7 @@ import pandas as pd
 
 from ..empty import UNKNOWN, why_empty
 from ..errors import InputError
-from ..files import read_json, write_atomically, write_json
+from ..files import read_csv, read_json, write_atomically, write_json
 from ._layout import NO_ROWS, fragment, kinds_of, latex
 from ._units import heading, intervals_of, numbers
 from .appearance import PAGE_IN, SMALL_POINTS, style
@@ -108,7 +108,7 @@ class Table:
     @property
     def frame(self) -> pd.DataFrame:
         """The numbers, in full precision; of a table without rows none."""
-        table = pd.read_csv(self.folder / f"{self.name}.csv")
+        table = read_csv(self.folder / f"{self.name}.csv")
         without = len(table) == 1 and str(table.iloc[0, 0]).startswith(NO_ROWS)
         return table.iloc[:0] if without else table
 

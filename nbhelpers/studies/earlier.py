@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 
 from ..errors import InputError
+from ..files import read_csv
 from ..places import knowledge
 
 _FILE = "earlier-findings.csv"
@@ -46,7 +47,7 @@ def with_earlier(table: pd.DataFrame, stage: str) -> pd.DataFrame:
         raise InputError(
             "the earlier findings are not here", where=path, fix="unset NOISEBOOK_KNOWLEDGE"
         )
-    before = pd.read_csv(path, comment="#").fillna({"earlier_verdict": ""})
+    before = read_csv(path, comment="#").fillna({"earlier_verdict": ""})
     before = before[before["stage"] == stage].drop(columns="stage")
     now = table[["finding", "verdict", "effect_percent", "low_percent", "high_percent"]]
     return before.merge(now, on="finding", how="inner")

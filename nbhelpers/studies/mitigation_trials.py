@@ -15,7 +15,7 @@ import pandas as pd
 
 from ..attribution import Explanation
 from ..errors import InputError
-from ..files import write_atomically
+from ..files import read_csv, write_atomically
 from ..measurement import Attachment, Campaign, finished, metrics, recorded_runs
 from ..mitigation.knowledge import check_risk, explain_factor, factor_of, mitigations
 from ..mitigation.report import tried_table
@@ -179,7 +179,7 @@ def choose_mitigations(
         text = _current_choice(path, workload, explanation, otherwise, risk).to_csv(index=False)
         if not path.exists() or path.read_text() != text:
             write_atomically(path, text)
-    return pd.read_csv(path, keep_default_na=False)
+    return read_csv(path, keep_default_na=False)
 
 
 def _current_choice(
@@ -187,7 +187,7 @@ def _current_choice(
 ) -> pd.DataFrame:
     if not path.exists():
         return _shown(_against_first_factor(explanation, workload, otherwise, risk), workload)
-    factor = str(pd.read_csv(path, keep_default_na=False)["factor"].iloc[0])
+    factor = str(read_csv(path, keep_default_na=False)["factor"].iloc[0])
     table = mitigations_against(factor, workload, risk).assign(factor=factor)
     return _shown(table[["factor", "mitigation", "name", "tried", "reason"]], workload)
 

@@ -10,14 +10,18 @@ import json
 from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
 from ..errors import NoisebookError
-from ..files import written
+from ..files import require_parquet, written
 from ..places import results, shipped
 from ._table import COLUMNS
+
+if TYPE_CHECKING:
+    import polars
 
 FOLDER = ".events"  # hidden: what is recorded or packed for others leaves it out
 EVENTS, STOLEN = "", ".stolen"  # tables of a trace: what their files' names end with
@@ -26,6 +30,8 @@ _COLUMNS = {EVENTS: COLUMNS, STOLEN: (*COLUMNS, "slack_ns")}
 _TEXTS = ("kind", "source", "policy", "interrupted")
 _ABOUT = "noisebook"  # the key of the file's metadata
 _CHUNK = 1 << 20
+# what a file raises that is damaged where neither polars nor we look
+_DAMAGED = (LookupError, ValueError, TypeError, AttributeError)
 
 
 def table_of(path: Path, reader: Reader, run: int, which: str = EVENTS) -> pd.DataFrame:
@@ -132,9 +138,13 @@ def _load(file: Path, key: str, run: int, which: str) -> pd.DataFrame | None:
     if not about:
         return None
     try:
-        columns = polars.read_parquet(file)
-    except (OSError, polars.exceptions.PolarsError):
+        require_parquet(file)
+        return _table(polars.read_parquet(file), about, run, which)
+    except (NoisebookError, OSError, polars.exceptions.PolarsError, *_DAMAGED):
         return None
+
+
+def _table(columns: "polars.DataFrame", about: dict, run: int, which: str) -> pd.DataFrame:
     numbers = {name: columns[name].to_numpy() for name in _numbers(which)}
     table = pd.DataFrame(numbers, copy=True)
     table["run"] = run
@@ -154,6 +164,6 @@ def _known(file: Path, key: str) -> dict | None:
         return None
     try:
         about = json.loads(polars.read_parquet_metadata(file)[_ABOUT])
-    except (OSError, KeyError, ValueError, polars.exceptions.PolarsError):
+        return about if about["key"] == key else None
+    except (OSError, polars.exceptions.PolarsError, *_DAMAGED):
         return None
-    return about if about.get("key") == key else None

@@ -61,5 +61,5 @@ def test_a_table_cut_short_is_refused(tmp_path):
     path.write_text(" ".join(COLUMNS) + "\nroundtrip 1 1 0 0 500 20\nburst 1 10 0 0 90\n")
     with pytest.raises(InputError, match="cut short"):
         read_pingpong(path)
-    with pytest.raises(InputError, match="no times"):
+    with pytest.raises(InputError, match="ping-pong: No such file"):
         read_pingpong(tmp_path / "nothing")

@@ -6,6 +6,7 @@ members of communicators nor what came of a test.
 """
 
 import lzma
+import math
 import re
 import tarfile
 import tempfile
@@ -17,7 +18,7 @@ from pathlib import Path
 import pandas as pd
 
 from ...errors import InputError
-from ...files import MOST_BYTES, open_regular
+from ...files import MOST_BYTES, open_regular, read_bytes
 from .calls import COLLECTIVES, NOBODY, NUMBERS, TracedCalls, collective_of
 
 _PAIR = "buffer count type buffer rcount rtype"  # what is sent, and what received
@@ -44,6 +45,7 @@ _FIELDS = {
 _FIELDS |= {f"{kind}send": _FIELDS["Send"] for kind in "SRB"}
 _FIELDS |= {f"I{kind}send": _FIELDS["Isend"] for kind in ("s", "r", "b")}
 _FIELDS |= {f"I{name.lower()}": f"{_FIELDS[name]} request" for name in COLLECTIVES & set(_FIELDS)}
+_MOST_REQUESTS = 1_000_000  # of one call
 _UNREADABLE = {"Waitany", "Waitsome", "Alltoallv", "Gatherv", "Scatterv", "Allgatherv", "Start"}
 _NUMBER = re.compile(r"(\d+)")
 
@@ -137,7 +139,8 @@ def _read(path: Path, rank: int, ranks: int, comms: dict) -> tuple[list[dict], l
     waits: list[tuple] = []
     open_requests: dict[int, bool] = {}
     zero, done = None, False
-    for number, text in enumerate(path.read_text(errors="replace").splitlines(), 1):
+    lines = read_bytes(path, "trace").decode(errors="replace").splitlines()
+    for number, text in enumerate(lines, 1):
         if not text.startswith("MPI_"):
             continue
         name, *values = text.strip().split(":")
@@ -174,11 +177,14 @@ def _read(path: Path, rank: int, ranks: int, comms: dict) -> tuple[list[dict], l
 
 def _time(value: list[str], where: str) -> float:
     try:
-        return float(value[0]) if value and value[0] != "-" else 0.0
+        time_us = float(value[0]) if value and value[0] != "-" else 0.0
     except ValueError:
+        time_us = math.nan
+    if not abs(time_us) < 2**52:  # whole ns are counted in 64 bits
         raise InputError(
-            f"{value[0]!r} is no time", where=where, fix="the trace is damaged: bring it anew"
-        ) from None
+            f"{value[0][:40]!r} is no time", where=where, fix="the trace is damaged: bring it anew"
+        )
+    return time_us
 
 
 def _fill(
@@ -207,7 +213,7 @@ def _fill(
     try:
         _numbers(row, name, values_of, comms)
         _requests(row, name, values_of, requests, waits)
-    except (ValueError, IndexError):
+    except (ValueError, LookupError):
         raise InputError(
             "a line that can't be read", where=where, fix="bring the trace anew"
         ) from None
@@ -246,6 +252,8 @@ def _requests(
         row["request"] = address
         return
     number = int(values_of["number"]) if name == "Waitall" else 1
+    if number > _MOST_REQUESTS:
+        raise ValueError(number)
     wide = 4 if any(other % 8 for other in requests) else 8
     for one in range(address, address + wide * number, wide):
         if requests.pop(one, False):

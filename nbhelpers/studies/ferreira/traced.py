@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from ...empty import because, why_empty
-from ...files import digest, digest_files, to_json, write_atomically
+from ...files import digest, digest_files, read_csv, to_json, write_atomically
 from ...measurement import Campaign, Cell, finished
 from ...mpi import Calls, CallTrace, installation, read_calls
 from ...mpi.pingpong import measure_pingpong
@@ -131,7 +131,7 @@ def _pingpong(folder: Path) -> pd.DataFrame:
     path = folder / f"pingpong-{digest(str(installation()))[:12]}.csv"
     if not path.exists():
         write_atomically(path, measure_pingpong(_QUICK_SIZES, rounds=4).to_csv(index=False))
-    return pd.read_csv(path)
+    return read_csv(path)
 
 
 def _tables(
@@ -165,7 +165,7 @@ def _read(folder: Path, why: str) -> Traced:
     def read(name: str) -> pd.DataFrame:
         path = folder / f"{name}.csv"
         empty = because(pd.DataFrame(columns=list(_TABLES[name])), why)
-        return pd.read_csv(path) if path.exists() else empty
+        return read_csv(path) if path.exists() else empty
 
     return Traced(**{name: read(name) for name in _TABLES})
 

@@ -13,9 +13,8 @@ import sys
 import warnings
 from pathlib import Path
 
-import pandas as pd
-
 from ...errors import NoisebookError
+from ...files import read_csv
 from .scoring import answers_of, score, score_in_words
 from .tables import DEVELOPMENT, HELD_OUT, bench_tables
 
@@ -35,7 +34,7 @@ def _answer(place: Path, half: str) -> str:
 
 
 def _score(place: Path, half: str) -> str:
-    answers = pd.read_csv(place, keep_default_na=False, dtype=str)
+    answers = read_csv(place, keep_default_na=False, dtype=str)
     return "\n".join(score_in_words(score(answers, half)))
 
 

@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from ...errors import InputError
-from ...files import write_atomically
+from ...files import read_csv, write_atomically
 from ...measurement import finished
 from ...places import knowledge, shipped
 from .catalogue import UNDISTURBED, Cause, known_cause
@@ -132,7 +132,7 @@ def split(folder: str | Path | None = None) -> pd.DataFrame:
             why="it is part of the repository, not of an installed package",
             fix="use a checkout of the repository",
         )
-    return pd.read_csv(path, keep_default_na=False, dtype={"planted": str})
+    return read_csv(path, keep_default_na=False, dtype={"planted": str})
 
 
 def _of(kind: str, runs: pd.DataFrame) -> pd.DataFrame:
@@ -149,7 +149,7 @@ def giveaways() -> tuple[str, ...]:
     """Columns that give the injector itself away, with * for any text: data/knowledge has the
     reasons and what was measured.
     """
-    table = pd.read_csv(knowledge() / "known-causes" / "giveaways.csv")
+    table = read_csv(knowledge() / "known-causes" / "giveaways.csv")
     return tuple(table["column"])
 
 
@@ -184,7 +184,7 @@ def _recorded(folder: Path, cause: str, dose: str) -> pd.DataFrame:
 
 @cache
 def _read(path: Path) -> pd.DataFrame:
-    text = pd.read_csv(path, keep_default_na=False, na_values={}, low_memory=False)
+    text = read_csv(path, keep_default_na=False, na_values={}, low_memory=False)
     return text.apply(_numbers)
 
 

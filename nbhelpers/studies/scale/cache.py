@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from ...code_state import KEY, code_line, head_of
-from ...files import digest, write_atomically
+from ...files import digest, read_csv, write_atomically
 from ...progress import task
 from ...simulation.noise import Detours
 
@@ -68,9 +68,7 @@ class Cache:
 def read_table(path: Path) -> pd.DataFrame:
     """A cached table as it was written, to the last bit: an empty text is no missing number."""
     head = len(head_of(path))
-    return pd.read_csv(
-        path, skiprows=head, engine="python", keep_default_na=False, na_values=["nan"]
-    )
+    return read_csv(path, skiprows=head, engine="python", keep_default_na=False, na_values=["nan"])
 
 
 def _modules_of(value: object) -> Iterator[str]:

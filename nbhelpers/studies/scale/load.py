@@ -15,6 +15,7 @@ from pathlib import Path
 import pandas as pd
 
 from ...errors import RunError
+from ...files import read_csv
 from ...measurement.cache import cached_value
 from ...noise.presets import MACHINES, published_noise
 from ...tracing import record_detours
@@ -76,7 +77,7 @@ def detours_with_published(recordings: dict[str, pd.DataFrame]) -> pd.DataFrame:
     ours = detour_summary(recordings).rename_axis("system").reset_index()
     parts = {
         "this machine": ours,
-        "Hoefler et al. 2010": pd.read_csv(TALK, comment="#"),
+        "Hoefler et al. 2010": read_csv(TALK, comment="#"),
         "De Sensi et al. 2022": published_noise(),
     }
     together = pd.concat(parts, names=["from"]).reset_index(level=0)

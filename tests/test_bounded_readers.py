@@ -1,0 +1,71 @@
+"""Files from elsewhere are read by the bounded readers of `nbhelpers.files` and by nothing else."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+from nbhelpers.places import PACKAGE
+
+# what reads a file, or unpacks it, as far as it goes: module and function
+DIRECT = {
+    ("pd", "read_csv"),
+    ("pd", "read_parquet"),
+    ("pd", "read_json"),
+    ("pandas", "read_csv"),
+    ("polars", "read_parquet"),
+    ("polars", "scan_parquet"),
+    ("polars", "read_csv"),
+    ("np", "load"),
+    ("np", "loadtxt"),
+    ("np", "genfromtxt"),
+    ("yaml", "load"),
+    ("yaml", "safe_load"),
+    ("json", "load"),
+    ("gzip", "open"),
+    ("gzip", "decompress"),
+    ("lzma", "decompress"),
+    ("tarfile", "open"),
+    ("zipfile", "ZipFile"),
+    ("csv", "read_csv"),
+    ("parquet", "read_table"),
+    ("parquet", "ParquetFile"),
+}
+EXPLAINED = {
+    "files.py": "the bounded readers themselves",
+    "artifact/crate.py zipfile.ZipFile": "writes",
+    "artifact/names.py gzip.decompress": "what we packed, of a campaign that was read before",
+    "artifact/names.py lzma.decompress": "as above",
+    "artifact/names.py parquet.read_table": "as above",
+    "artifact/unpack.py zipfile.ZipFile": "bounds each entry and their sum itself",
+    "attribution/wide_tables.py csv.read_csv": "in blocks, of a regular file of bounded size",
+    "attribution/wide_tables.py parquet.ParquetFile": "after require_parquet; a part at a time",
+    "machine/description.py gzip.decompress": "the kernel's own configuration",
+    "machine/guardian.py json.load": "our own journal; the guardian imports nothing of ours",
+    "measurement/_readers_table.py csv.read_csv": "in blocks, of a regular file of bounded size",
+    "measurement/_readers_table.py parquet.ParquetFile": "after require_parquet",
+    "simulation/traces/liballprof.py tarfile.open": "bounds the sum of its entries itself",
+    "tracing/_cached_events.py polars.read_parquet": "after require_parquet",
+    "tracing/campaign.py json.load": "a pipe from our own process",
+    "training/trace.py parquet.read_table": "after require_parquet",
+}
+
+
+def calls() -> Iterator[tuple[str, str]]:
+    for path in sorted(PACKAGE.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+                of = node.func.value
+                if isinstance(of, ast.Name) and (of.id, node.func.attr) in DIRECT:
+                    yield path.relative_to(PACKAGE).as_posix(), f"{of.id}.{node.func.attr}"
+
+
+def test_whatever_reads_a_file_itself_is_explained():
+    found = {f"{path} {call}" for path, call in calls() if path != "files.py"}
+    unexplained = found - EXPLAINED.keys()
+    assert not unexplained, f"use nbhelpers.files, or explain why not: {sorted(unexplained)}"
+    assert not EXPLAINED.keys() - found - {"files.py"}
+
+
+def test_our_own_readers_are_looked_at():
+    assert Path(PACKAGE, "files.py").is_file()
+    assert {"pd.read_csv", "pd.read_parquet"} <= {call for path, call in calls()}
