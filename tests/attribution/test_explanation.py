@@ -416,3 +416,13 @@ def test_of_counters_that_separate_equally_well_the_run_time_decides_and_not_the
         factors.index[:2].tolist() == ["cause", "bystander"]
         and factors["variance_share"].iloc[0] > factors["variance_share"].iloc[1]
     )
+
+
+@pytest.mark.parametrize("drift", [0, 600])
+def test_a_cause_that_drifts_is_marked_and_said(planted, drift):
+    runs = planted(np.random.default_rng(4), copies=0).drop(columns="cause")
+    runs["cause_per_s"] += drift * np.linspace(0, 1, len(runs))
+    found = explain(runs, permutations=100)
+    assert found.factors["factor"].iloc[0] == "cause_per_s"
+    assert found.factors["drifts"].iloc[0] == (drift > 0)
+    assert ("it drifts through" in found.summary) == (drift > 0)

@@ -39,7 +39,7 @@ def outcomes(seed: int) -> dict[str, np.ndarray]:
 def campaign(seed: int, kind: str) -> pd.DataFrame:
     """A campaign whose slow runs have a cause of this kind."""
     random = np.random.default_rng(seed)
-    runs = 140
+    runs = 300 if kind == "counter" else 140
     slow = random.random(runs) < 0.2
     seconds = random.normal(0.4, 0.006, runs)
     table: dict[str, object] = {"run": np.arange(runs), "status": "ok"}

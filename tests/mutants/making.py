@@ -24,7 +24,10 @@ GROUPS: dict[str, tuple[list[str], list[str]]] = {
     ),
     "settings": (
         [f"machine/{name}.py" for name in ("settings", "allowed", "kernel", "guardian")],
-        [f"tests/machine/test_{name}.py" for name in ("allowed", "settings", "leftovers")],
+        [
+            f"tests/machine/test_{name}.py"
+            for name in ("kernel_values", "allowed", "settings", "leftovers")
+        ],
     ),
     "store": (
         [
