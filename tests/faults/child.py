@@ -17,11 +17,13 @@ from nbhelpers.injection import Injector
 from nbhelpers.machine import settings
 from nbhelpers.measurement import Attachment, Campaign, Cell
 from nbhelpers.noise import NoiseConfig
+from nbhelpers.tracing import Tracer
 from nbhelpers.workloads import program
 
 SETTING, VALUE = "/proc/sys/vm/stat_interval", 7
 WORKLOADS = {
     "plain": "sleep 0.1{0}",
+    "traced": "sleep 0.1{0}",
     "crash": "sh -c 'kill -SEGV $$; : {0}'",
     "abort": "sh -c 'kill -ABRT $$; : {0}'",
     "exit": "sh -c 'exit 3; : {0}'",
@@ -36,7 +38,7 @@ WORKLOADS = {
     "nowhere": "sh -c 'd=$(mktemp -d); cd $d; rmdir $d; sleep 0.02{0}'",
     "many": "sh -c 'for i in $(seq 150); do sleep 300.0{0} & done; sleep 0.02'",
 }
-TIMED = ("hang", "stubborn")
+TIMED, CALM = ("hang", "stubborn"), ("plain", "traced")
 
 
 class Holds(Attachment):
@@ -78,7 +80,10 @@ def main(folder: str, workload: str, token: str, runs: str) -> None:
         holds = Holds()
         stack.callback(holds.close)
         # the same identity whatever the workload: it is the same campaign that goes on
-        cell = Cell("a", command, attachments=(holds, noise()))
+        attachments: list[Attachment] = [holds, noise()]
+        if workload == "traced":
+            attachments.append(Tracer(Path(folder) / "traces", "tracepoints"))
+        cell = Cell("a", command, attachments=attachments)
         campaign = Campaign(Path(folder), [cell], int(runs), lead_ms=5)
         print("begins", flush=True)
         campaign.run(lambda done, total, left: print("done", done, flush=True))

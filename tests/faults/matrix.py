@@ -23,7 +23,7 @@ from nbhelpers.machine import kernel
 from nbhelpers.records import read
 
 from ..processes import REPOSITORY
-from .child import SETTING, WORKLOADS
+from .child import CALM, SETTING, WORKLOADS
 
 CHILD = str(Path(__file__).with_name("child.py"))
 RUNS = 4
@@ -251,6 +251,14 @@ def count(place: Place, outcome: Outcome, before: str) -> None:
             os.kill(pid, signal.SIGKILL)
 
 
+def complain(harness: Harness, outcome: Outcome) -> None:
+    """Words that are no message."""
+    failed = harness.process.returncode and "refused" not in harness.complaint()
+    if "Traceback" in harness.complaint() or failed:
+        outcome.tracebacks += 1
+        outcome.remarks.append(harness.complaint().strip()[-300:])
+
+
 def judge(place: Place, harness: Harness, outcome: Outcome, data: str = "data") -> None:
     """Runs that were acknowledged and are not there, and words that are no message."""
     kept = read(place.folder / data / "runs.jsonl")
@@ -288,27 +296,68 @@ def place_of(draw: random.Random) -> Iterator[Place]:
 # ---- the kinds -----------------------------------------------------------------------------------
 
 
+@dataclass
+class Trial:
+    """A campaign that is to be disturbed, and what came of it."""
+
+    place: Place
+    harness: Harness
+    outcome: Outcome
+    complaint: str = ""  # when it has ended
+
+
+@contextlib.contextmanager
+def campaign(
+    draw: random.Random,
+    workload: str = "plain",
+    runs: int = RUNS,
+    through: Callable[[Place], list[str]] = lambda place: [],
+    loses: bool = True,
+    resumes: bool = True,
+    **options: object,
+) -> Iterator[Trial]:
+    """Start it, have it disturbed, wait for its end, count.
+
+    Parameters
+    ----------
+    through
+        Words before the command, such as those of `unshare`.
+    loses, resumes
+        Whether lost runs are counted, and whether it goes on afterwards.
+    options
+        Of `subprocess.Popen`.
+    """
+    before = Path(SETTING).read_text().strip()
+    with place_of(draw) as place:
+        command = [*through(place), *place.command(workload, runs)]
+        trial = Trial(place, Harness(place, command, **options), Outcome())
+        yield trial
+        trial.harness.end()
+        if loses:
+            judge(place, trial.harness, trial.outcome)
+        else:
+            complain(trial.harness, trial.outcome)
+        if resumes:
+            resume(place, trial.outcome)
+        count(place, trial.outcome, before)
+        trial.complaint = trial.harness.complaint()
+        trial.harness.close()
+
+
 def by_signal(role: str, end: str) -> Callable[[random.Random], Outcome]:
     """Signals to the processes of a role, at a random moment of a campaign."""
 
     def fault(draw: random.Random) -> Outcome:
-        outcome, before = Outcome(), Path(SETTING).read_text().strip()
-        with place_of(draw) as place:
-            harness = Harness(place, place.command("plain"))
-            if harness.has_begun():
+        with campaign(draw) as trial:
+            if trial.harness.has_begun():
                 time.sleep(draw.uniform(0, 1.2))
                 for number in ENDS[end]:
-                    for pid in in_role(place, harness, role):
+                    for pid in in_role(trial.place, trial.harness, role):
                         with contextlib.suppress(OSError):
                             os.kill(pid, number)
                     if number == signal.SIGSTOP:
                         time.sleep(draw.uniform(0.01, 0.3))
-            harness.end()
-            judge(place, harness, outcome)
-            resume(place, outcome)
-            count(place, outcome, before)
-            harness.close()
-        return outcome
+        return trial.outcome
 
     return fault
 
@@ -317,26 +366,20 @@ def by_workload(workload: str) -> Callable[[random.Random], Outcome]:
     """A workload that misbehaves by itself."""
 
     def fault(draw: random.Random) -> Outcome:
-        outcome, before = Outcome(), Path(SETTING).read_text().strip()
-        with place_of(draw) as place:
-            harness = Harness(place, place.command(workload))
+        with campaign(draw, workload, resumes=False) as trial:
             peak = 0
-            while harness.process.poll() is None:
+            while trial.harness.process.poll() is None:
                 with contextlib.suppress(OSError, StopIteration):
-                    status = Path(f"/proc/{harness.process.pid}/status").read_text()
+                    status = Path(f"/proc/{trial.harness.process.pid}/status").read_text()
                     rows = status.splitlines()
                     peak = max(
                         peak, next(int(row.split()[1]) for row in rows if row.startswith("VmHWM"))
                     )
                 time.sleep(0.05)
-            harness.end()
-            judge(place, harness, outcome)
             if peak > MOST_MEMORY_KIB:
-                outcome.lost += 1
-                outcome.remarks.append(f"the harness took {peak >> 10} MiB")
-            count(place, outcome, before)
-            harness.close()
-        return outcome
+                trial.outcome.lost += 1
+                trial.outcome.remarks.append(f"the harness took {peak >> 10} MiB")
+        return trial.outcome
 
     return fault
 
@@ -345,23 +388,82 @@ def full_disk(which: str) -> Callable[[random.Random], Outcome]:
     """A small disk for the data, the state or temporary files, in a mount namespace of its own."""
 
     def fault(draw: random.Random) -> Outcome:
-        outcome, before = Outcome(), Path(SETTING).read_text().strip()
-        with place_of(draw) as place:
+        def mounted(place: Place) -> list[str]:
             target = "/dev/shm" if which == "shm" else str(place.folder / which)
             os.makedirs(target, exist_ok=True)
             size = draw.choice(["4k", "8k", "16k", "32k"])
             script = f'mount -t tmpfs -o size={size} tmpfs "$0" && exec "$@"'
-            words = place.command("plain", 40 if which == "data" else RUNS)
-            harness = Harness(place, ["unshare", "--mount", "sh", "-c", script, target, *words])
-            harness.end()
-            if "Traceback" in harness.complaint():
-                outcome.tracebacks += 1
-                outcome.remarks.append(harness.complaint().strip()[-300:])
-            count(place, outcome, before)
-            harness.close()
-        return outcome
+            return ["unshare", "--mount", "sh", "-c", script, target]
+
+        runs = 40 if which == "data" else RUNS
+        with campaign(draw, runs=runs, through=mounted, loses=False, resumes=False) as trial:
+            pass
+        return trial.outcome
 
     return fault
+
+
+def read_only_tracefs(draw: random.Random) -> Outcome:
+    """The campaign traces, where nobody may write what is traced."""
+
+    def mounted(place: Place) -> list[str]:
+        script = 'mount -t tracefs -o ro nodev /sys/kernel/tracing && exec "$@"'
+        return ["unshare", "--mount", "sh", "-c", script, "sh"]
+
+    with campaign(draw, "traced", through=mounted, loses=False) as trial:
+        pass
+    if "tracefs" not in trial.complaint:
+        trial.outcome.tracebacks += 1
+        trial.outcome.remarks.append(f"says nothing of tracefs: {trial.complaint[-300:]}")
+    return trial.outcome
+
+
+def clock_step(draw: random.Random) -> Outcome:
+    """The time of day jumps by an hour, back or forth, for all that the campaign starts."""
+
+    def stepped(place: Place) -> list[str]:
+        at_ns = time.monotonic_ns() + int(draw.uniform(0.5, 2.5) * 1e9)
+        return stepping_clock(place.folder, at_ns, draw.choice([-3600, 3600]))
+
+    with campaign(draw, through=stepped) as trial:
+        pass
+    return trial.outcome
+
+
+def stepping_clock(folder: Path, at_ns: int, step_s: int) -> list[str]:
+    """Words before a command whose time of day jumps at a time of the monotonic clock."""
+    source, library = Path(__file__).with_name("clock.c"), folder / "clock.so"
+    subprocess.run(["cc", "-shared", "-fPIC", "-O2", "-o", library, source, "-ldl"], check=True)
+    return ["env", f"LD_PRELOAD={library}", f"CLOCK_STEP={at_ns} {step_s}"]
+
+
+def cpu_taken_away(draw: random.Random) -> Outcome:
+    """The CPU on which noise is injected leaves the campaign's set, as if it went offline."""
+    root = Path("/sys/fs/cgroup/cpuset")
+    group = root / f"faults-{os.getpid()}"
+    group.mkdir()
+    try:
+        for name in ("cpuset.cpus", "cpuset.mems"):
+            (group / name).write_text((root / name).read_text())
+
+        def enter() -> None:
+            (group / "tasks").write_text(str(os.getpid()))
+
+        with campaign(draw, preexec_fn=enter) as trial:
+            if trial.harness.has_begun():
+                time.sleep(draw.uniform(0, 0.6))
+                (group / "cpuset.cpus").write_text("1")
+    finally:
+        _removed(group)
+    return trial.outcome
+
+
+def _removed(group: Path) -> None:
+    until = time.monotonic() + 5
+    while group.exists() and time.monotonic() < until:
+        with contextlib.suppress(OSError):
+            group.rmdir()
+        time.sleep(0.05)
 
 
 def short_of(what: str) -> Callable[[random.Random], Outcome]:
@@ -377,23 +479,15 @@ def short_of(what: str) -> Callable[[random.Random], Outcome]:
         resource.setrlimit(number, (value, value))
 
     def fault(draw: random.Random) -> Outcome:
-        outcome, before = Outcome(), Path(SETTING).read_text().strip()
-        with place_of(draw) as place:
-            harness = Harness(place, place.command("plain", 20), preexec_fn=limited)
-            harness.end()
-            if harness.process.returncode and "refused" not in harness.complaint():
-                outcome.tracebacks += 1
-                outcome.remarks.append(harness.complaint().strip()[-300:])
-            count(place, outcome, before)
-            harness.close()
-        return outcome
+        with campaign(draw, runs=20, loses=False, resumes=False, preexec_fn=limited) as trial:
+            pass
+        return trial.outcome
 
     return fault
 
 
 def out_of_memory(draw: random.Random) -> Outcome:
     """The kernel kills in a memory group that is too small."""
-    outcome, before = Outcome(), Path(SETTING).read_text().strip()
     group = Path("/sys/fs/cgroup/memory") / f"faults-{os.getpid()}"
     group.mkdir()
     try:
@@ -402,22 +496,12 @@ def out_of_memory(draw: random.Random) -> Outcome:
         def enter() -> None:
             (group / "tasks").write_text(str(os.getpid()))
 
-        with place_of(draw) as place:
-            harness = Harness(place, place.command("plain"), preexec_fn=enter)
-            harness.end()
-            judge(place, harness, outcome)
-            outcome.tracebacks = 0  # MemoryError from an import is Python's own word
-            resume(place, outcome)
-            count(place, outcome, before)
-            harness.close()
+        with campaign(draw, preexec_fn=enter) as trial:
+            pass
+        trial.outcome.tracebacks = 0  # MemoryError from an import is Python's own word
     finally:
-        until = time.monotonic() + 5
-        while time.monotonic() < until:
-            with contextlib.suppress(OSError):
-                group.rmdir()
-                break
-            time.sleep(0.05)
-    return outcome
+        _removed(group)
+    return trial.outcome
 
 
 def two_campaigns(same: bool) -> Callable[[random.Random], Outcome]:
@@ -454,7 +538,7 @@ def two_campaigns(same: bool) -> Callable[[random.Random], Outcome]:
 def kinds() -> dict[str, Callable[[random.Random], Outcome]]:
     """Every kind of fault that can be tried here, by its name."""
     found = {f"{end} to {role}": by_signal(role, end) for end in ENDS for role in ROLES}
-    found |= {f"workload: {name}": by_workload(name) for name in WORKLOADS if name != "plain"}
+    found |= {f"workload: {name}": by_workload(name) for name in WORKLOADS if name not in CALM}
     found |= {
         f"little: {what}": short_of(what) for what in ("descriptors", "file size", "processes")
     }
@@ -466,17 +550,25 @@ def kinds() -> dict[str, Callable[[random.Random], Outcome]]:
         }
         if os.access("/sys/fs/cgroup/memory/tasks", os.W_OK):
             found["out of memory"] = out_of_memory
+        if os.access("/sys/fs/cgroup/cpuset/tasks", os.W_OK) and (os.cpu_count() or 1) > 1:
+            found["CPU taken away"] = cpu_taken_away
+        if _can_trace():
+            found["read-only tracefs"] = read_only_tracefs
+    found["clock step"] = clock_step
     return found
+
+
+def _can_trace() -> bool:
+    with contextlib.suppress(OSError), kernel.file_system("tracefs", "/sys/kernel/tracing"):
+        return True
+    return False
 
 
 def not_tried() -> dict[str, str]:
     """Kinds that are not tried here, and why."""
-    reasons = {
-        "clock step": "it would step the clock of every program on the machine",
-        "CPU offline": "other programs use the CPUs: by hand, while `make test-faults` runs",
-    }
-    if os.geteuid():
-        reasons["disk full"] = "mounting takes root"
-    elif not os.access("/sys/fs/cgroup/memory/tasks", os.W_OK):
-        reasons["out of memory"] = "there is no memory controller of version 1 to write to"
-    return reasons
+    here = kinds()
+    reasons = {"disk full: data": "mounting takes root"}
+    for name, controller in (("out of memory", "memory"), ("CPU taken away", "cpuset")):
+        reasons[name] = f"there is no {controller} controller of version 1 to write to"
+    reasons["read-only tracefs"] = "there is no tracefs"
+    return {name: why for name, why in reasons.items() if name not in here}

@@ -3,6 +3,8 @@
 import os
 import random
 import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -10,7 +12,7 @@ import pytest
 from nbhelpers.machine import kernel
 
 from .child import SETTING
-from .matrix import Outcome, count, ours, place_of
+from .matrix import Outcome, count, ours, place_of, stepping_clock
 from .matrix import kinds as all_kinds
 
 pytestmark = [
@@ -23,6 +25,9 @@ MORE = [
     "SIGINT to harness",
     "disk full: data",
     "little: file size",
+    "clock step",
+    "CPU taken away",
+    "read-only tracefs",
 ]
 
 
@@ -58,3 +63,13 @@ def test_every_end_and_every_role_is_tried() -> None:
     names = list(all_kinds())
     assert len(names) >= 60 and len(set(names)) == len(names)
     assert Path(SETTING).exists() and kernel.boot_id()
+
+
+def test_the_clock_steps_while_a_program_runs(tmp_path: Path) -> None:
+    script = (
+        "import time\nfor _ in range(2): print(time.time() - time.monotonic()); time.sleep(0.6)"
+    )
+    words = stepping_clock(tmp_path, time.monotonic_ns() + 400_000_000, -3600)
+    done = subprocess.run([*words, sys.executable, "-c", script], capture_output=True, text=True)
+    first, second = map(float, done.stdout.split())
+    assert second - first == pytest.approx(-3600, abs=1)
