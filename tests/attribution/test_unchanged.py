@@ -13,8 +13,10 @@ from nbhelpers.attribution._words import as_html
 from nbhelpers.attribution.chance import accuracy_by_chance
 from nbhelpers.attribution.classes import RULES
 from nbhelpers.attribution.consequences import PowerLaw
+from nbhelpers.attribution.explanation import search_of
 from nbhelpers.attribution.groups import correlated_groups
 from nbhelpers.attribution.known_counters import known_counter
+from nbhelpers.attribution.null import null_distribution
 from nbhelpers.attribution.screening import candidate_columns
 
 from ..unchanged import check, plain
@@ -61,6 +63,10 @@ def campaign(seed: int, kind: str) -> pd.DataFrame:
     elif kind == "drift":
         seconds = seconds + np.linspace(0, 0.1, runs)
         table["clock"] = np.linspace(0, 5, runs) + random.normal(0, 0.3, runs)
+    elif kind == "levels":
+        seconds = seconds + np.repeat([0.0, 0.06, 0.02], [50, 40, 50]) + 0.03 * slow
+        table["culprit"] = random.poisson(100, runs) + slow * random.poisson(200, runs)
+        table["phase"] = np.repeat([1.0, 3.0, 2.0], [50, 40, 50]) + random.normal(0, 0.1, runs)
     elif kind == "waves":
         seconds = seconds + 0.05 * np.sin(np.arange(runs) / 4)
         table["wave"] = np.sin(np.arange(runs) / 4 + 1) + random.normal(0, 0.2, runs)
@@ -73,7 +79,25 @@ def campaign(seed: int, kind: str) -> pd.DataFrame:
     return pd.DataFrame(table)
 
 
-KINDS = ("counter", "category", "pair", "ends", "drift", "waves", "rates", "none")
+def inside(runs: pd.DataFrame, seed: int) -> dict[str, object]:
+    """What the search found, with classes and without, and what chance would have."""
+    found: dict[str, object] = {}
+    for name, cutoff in (("searched", None), ("given", 0.43)):
+        start, seen = search_of(runs, None, cutoff, (), seed, 20, None, None, None)
+        if seen is not None:
+            found[name] = {
+                "found": seen.found,
+                "best": seen.found.best,
+                "labels": seen.search.labels_of(seen.found),
+                "null": null_distribution(seen.search, start.order, 24, 0.0, seed),
+                "plain": null_distribution(seen.search, None, 24, 0.0, seed),
+                "leaders": seen.leaders,
+                "led": seen.led_values,
+            }
+    return found
+
+
+KINDS = ("counter", "category", "pair", "ends", "drift", "levels", "waves", "rates", "none")
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
@@ -122,6 +146,7 @@ def test_explanations(kind):
             "excluded": excluded,
             "groups": correlated_groups(columns.select_dtypes("number")),
             "chance": accuracy_by_chance(runs, one, seed=seed, shuffles=5),
+            "inside": inside(runs, seed),
         }
     check(f"explained-{kind}", found)
 
@@ -136,11 +161,16 @@ def test_counters_and_tables():
         axis=1,
     )
     filtered = filter_columns(wide, "seconds", most=12)
+    random = np.random.default_rng(5)
+    weak = pd.DataFrame(random.normal(size=(len(runs), 80))).add_prefix("z")
+    weak = weak.add(np.linspace(0, 0.6, 80) * (runs["seconds"] - 0.43).to_numpy()[:, None] * 20)
+    several = filter_columns(weak.assign(seconds=runs["seconds"]), "seconds", most=60)
     names = ("cycles", "instructions", "page_faults_per_s", "steal_s", "run", "ctx_involuntary")
     check(
         "counters",
         {
             "law": [law.verdicts(), law.consequences(), law.jumps(), law.across, law.within],
+            "several": [several.columns, several.dropped, list(several.runs)],
             "filtered": [filtered.columns, filtered.dropped, list(filtered.runs)],
             "known": [known_counter(name) for name in names],
             "layer": [

@@ -10,7 +10,7 @@ import pytest
 from .making import CHECKS, REPOSITORY
 from .runner import Score
 
-SIZE = os.environ.get("NOISEBOOK_MUTANTS", "4")  # a group
+SIZE = os.environ.get("NOISEBOOK_MUTANTS", "3")  # a group
 
 
 @pytest.mark.long
@@ -30,9 +30,8 @@ def test_the_score() -> None:
     assert found, done.stdout + done.stderr
     killed, count = map(int, found.groups())
     assert "unclear" not in done.stdout and count >= 6 * int(SIZE) - 5, done.stdout
-    # of so few the share is known to within 15 points: `python -m tests.mutants 100` says more. The
-    # aim is 0.85; of this sample 0.67 to 0.79 were seen.
-    assert killed / count >= 0.6, done.stdout
+    # of so few the share is known to within 20 points: `python -m tests.mutants 30` says more
+    assert killed / count >= 0.65, done.stdout
 
 
 def test_the_interval_is_wilsons() -> None:
