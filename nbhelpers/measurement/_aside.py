@@ -72,23 +72,24 @@ def _move_files(folder: Path, places: Mapping[int, Path]) -> None:
     """Files that attachments wrote for single runs, such as traces/run-000012.osnoise.gz, move with
     the runs; `places` maps the numbers of the runs to folders.
     """
-    for name, number in list(files_of_runs(folder)):
+    for name, number in list(files_of_runs(folder, caches=True)):
         if number in places:
             target = places[number] / name
             target.parent.mkdir(parents=True, exist_ok=True)
             os.replace(folder / name, target)
 
 
-def files_of_runs(folder: Path) -> Iterator[tuple[str, int]]:
+def files_of_runs(folder: Path, caches: bool = False) -> Iterator[tuple[str, int]]:
     """Files that attachments wrote for single runs, by their names below the folder, and the number
-    of the run. What lies aside and other campaigns below this one are left out.
+    of the run; perhaps with caches, in hidden folders. What lies aside and other campaigns below
+    this one are left out.
     """
     for parent, folders, names in os.walk(folder):
         folders[:] = sorted(
             name
             for name in folders
             if name != "aside"
-            and not name.startswith(".")
+            and (caches or not name.startswith("."))
             and not Path(parent, name, "campaign.json").exists()
         )
         for name in sorted(names):
