@@ -35,6 +35,7 @@ def outcomes(seed: int) -> dict[str, np.ndarray]:
         "rounded": np.round(random.normal(1, 0.1, 140), 1),
         "waves": 1 + 0.1 * np.sin(np.arange(120) / 3) + random.normal(0, 0.01, 120),
         "few": random.normal(1, 0.02, 13),
+        "fewer": random.normal(1, 0.02, 9),
     }
 
 
