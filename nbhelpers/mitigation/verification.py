@@ -129,7 +129,9 @@ def _heaps_of_threads(pid: int) -> int:
 
 
 def _huge_advice(pid: int, value: str) -> Answer:
-    """Memory of the process is advised for huge pages (the flag hg)."""
+    """Memory of the process is advised for huge pages (the flag hg), at this moment or before: a
+    program may give back each block.
+    """
     if wrong := _glibc(pid):
         return wrong
     if "malloc.hugetlb=1" not in value:
@@ -138,7 +140,7 @@ def _huge_advice(pid: int, value: str) -> Answer:
         rows = Path(f"/proc/{pid}/smaps").read_text(errors="replace").splitlines()
         if any("hg" in row.split() for row in rows if row.startswith("VmFlags:")):
             return None
-    return NotYet("malloc advises no memory of the process for huge pages")
+    return Unproven("malloc advises no memory of the process for huge pages")
 
 
 # ---- OpenMP, BLAS, CUDA, Python, the loader ------------------------------------------------------

@@ -3,14 +3,16 @@ the mitigation is meant for, run without it, and on one that it means nothing to
 """
 
 import os
+import subprocess
+import time
 
 import pytest
 
 from nbhelpers.errors import Unavailable
 from nbhelpers.measurement import run_once
-from nbhelpers.mitigation import Treatment, mitigations, treat_workload
+from nbhelpers.mitigation import Treatment, mitigations, treat_workload, verification
 from nbhelpers.mitigation._kinds import KINDS
-from nbhelpers.mitigation.action import Action, Prepared
+from nbhelpers.mitigation.action import Action, Prepared, Unproven
 from nbhelpers.mitigation.preparation import Latency
 from nbhelpers.mitigation.program import Environment, Preload, find_library
 from nbhelpers.mitigation.settings import FrequencyCap, InterruptsAway
@@ -168,3 +170,16 @@ def test_an_interrupt_that_is_not_moved_shows(monkeypatch):
 
 def test_the_blas_program_is_python_with_numpy():
     assert "numpy" in python_program("blas").command[-1]
+
+
+def test_huge_pages_that_are_not_there_may_have_been(binaries):
+    """A program may give each block back: what an earlier look saw stands."""
+    with subprocess.Popen(["sleep", "5"]) as process:
+        try:
+            while "sleep" not in os.readlink(f"/proc/{process.pid}/exe"):
+                time.sleep(0.01)
+            time.sleep(0.1)
+            answer = verification.proof(process.pid, "GLIBC_TUNABLES", "glibc.malloc.hugetlb=1")
+        finally:
+            process.kill()
+    assert isinstance(answer, Unproven) and "huge pages" in answer
