@@ -37,7 +37,7 @@ GROUPS: dict[str, tuple[list[str], list[str]]] = {
         ],
         [
             *("tests/test_records.py", "tests/test_verify.py", "tests/machine/test_leftovers.py"),
-            *(f"tests/measurement/test_{name}.py" for name in ("growing", "processes")),
+            *(f"tests/measurement/test_{name}.py" for name in ("orphans", "growing", "processes")),
         ],
     ),
 }
