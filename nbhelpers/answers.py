@@ -13,7 +13,8 @@ from types import MappingProxyType
 from typing import Any
 
 from .errors import InputError
-from .files import read_json, write_json
+from .files import write_json
+from .reading import read_json
 
 FORMAT = "noisebook answer 1"
 YES, NO, CANNOT_TELL = "yes", "no", "cannot tell here"

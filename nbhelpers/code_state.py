@@ -8,9 +8,10 @@ from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
 
-from .files import digest, open_regular
+from .files import digest
 from .imports import LIBRARY, CodeTree, modules_digest
 from .places import PACKAGE, shipped
+from .reading import open_regular
 
 # How a table is measured, shown or stored is none of its numbers.
 COMPUTE = tuple(

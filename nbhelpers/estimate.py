@@ -17,9 +17,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .errors import NoisebookError
-from .files import read_json, write_json
+from .files import write_json
 from .profiles import default_parameters
 from .progress import readable
+from .reading import read_json
 from .records import read_records
 from .study import Study
 

@@ -10,7 +10,8 @@ from collections.abc import Iterable, Iterator
 from functools import cached_property, lru_cache
 from pathlib import Path
 
-from .files import digest, read_json
+from .files import digest
+from .reading import read_json
 
 LIBRARY = "nbhelpers"
 Request = tuple[str, str | None]  # a module and a name in it; None: all of the module

@@ -18,9 +18,10 @@ from typing import Any
 
 from .answers import CANNOT_TELL, NO, YES, Answer, Answered, read_answer, read_answers
 from .errors import InputError, NoisebookError
-from .files import digest, read_json, write_json, write_text
+from .files import digest, write_json, write_text
 from .places import HOME, is_installed, results, shipped
 from .profiles import adopted, default_parameters, parameters_of
+from .reading import read_json
 from .study import NO_STAGES, NOTEBOOKS, PAPER, Study, question
 
 CONTENTS = "contents"

@@ -17,7 +17,8 @@ from typing import Any
 import yaml
 
 from .errors import InputError
-from .files import decoded, load_yaml, read_bytes, read_json, write_atomically
+from .files import write_atomically
+from .reading import decoded, load_yaml, read_bytes, read_json
 from .study import NOTEBOOKS, PROFILES, Study, adopted_profile_file, profile_file
 
 EVERYWHERE = "all"

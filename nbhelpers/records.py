@@ -18,7 +18,8 @@ from io import FileIO
 from pathlib import Path
 
 from .errors import InputError
-from .files import new_aside, packed, read_bytes, sync_folder, write_atomically, writing
+from .files import new_aside, packed, sync_folder, write_atomically, writing
+from .reading import read_bytes
 
 TORN = ".torn"
 SEAL = "seal.json"  # of a campaign: how many records it had when it was complete

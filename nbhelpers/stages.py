@@ -23,11 +23,12 @@ from typing import TYPE_CHECKING, Any
 from .artifact.upload import require_target, upload_notebook
 from .errors import InputError, NoisebookError, Unavailable
 from .estimate import account, outlook, place
-from .files import digest, disk_error, pack, read_json, to_json, write_atomically, write_json
+from .files import digest, disk_error, pack, to_json, write_atomically, write_json
 from .imports import CodeTree, code_digest
 from .places import HOME, PACKAGE, how_to, programs, results, shipped
 from .profiles import adopted, check_parameters, notebook_of, parameters_of
 from .progress import for_command, reporting, task
+from .reading import read_json
 from .records import SEAL
 from .schemas import jsonschema
 from .stage_line import StageLine, engine, listening

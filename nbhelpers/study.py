@@ -21,8 +21,9 @@ from typing import TYPE_CHECKING
 from .answers import Answer, write_answer
 from .code_state import tables_of_other_code
 from .errors import InputError
-from .files import read_json, to_json, write_json
+from .files import to_json, write_json
 from .places import how_to, is_installed, results, shipped
+from .reading import read_json
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing

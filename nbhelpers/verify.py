@@ -10,8 +10,8 @@ from pathlib import Path
 
 from .artifact.unpack import checked_files, opened
 from .errors import InputError, NoisebookError
-from .files import read_json
 from .measurement.seal import FILES, broken_promises
+from .reading import read_json
 from .records import SEAL, Records, read
 from .stages import folder_digest
 

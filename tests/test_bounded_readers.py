@@ -1,4 +1,4 @@
-"""Files from elsewhere are read by the bounded readers of `nbhelpers.files` and by nothing else."""
+"""Files from elsewhere are read by `nbhelpers.reading` and by nothing else."""
 
 import ast
 from collections.abc import Iterator
@@ -31,7 +31,7 @@ DIRECT = {
     ("parquet", "ParquetFile"),
 }
 EXPLAINED = {
-    "files.py": "the bounded readers themselves",
+    "reading.py": "the bounded readers themselves",
     "artifact/crate.py zipfile.ZipFile": "writes",
     "artifact/names.py gzip.decompress": "what we packed, of a campaign that was read before",
     "artifact/names.py lzma.decompress": "as above",
@@ -60,12 +60,12 @@ def calls() -> Iterator[tuple[str, str]]:
 
 
 def test_whatever_reads_a_file_itself_is_explained():
-    found = {f"{path} {call}" for path, call in calls() if path != "files.py"}
+    found = {f"{path} {call}" for path, call in calls() if path != "reading.py"}
     unexplained = found - EXPLAINED.keys()
-    assert not unexplained, f"use nbhelpers.files, or explain why not: {sorted(unexplained)}"
-    assert not EXPLAINED.keys() - found - {"files.py"}
+    assert not unexplained, f"use nbhelpers.reading, or explain why not: {sorted(unexplained)}"
+    assert not EXPLAINED.keys() - found - {"reading.py"}
 
 
 def test_our_own_readers_are_looked_at():
-    assert Path(PACKAGE, "files.py").is_file()
+    assert Path(PACKAGE, "reading.py").is_file()
     assert {"pd.read_csv", "pd.read_parquet"} <= {call for path, call in calls()}

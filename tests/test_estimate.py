@@ -15,10 +15,10 @@ import pytest
 
 from nbhelpers import estimate
 from nbhelpers.estimate import Estimate, Machine, campaigns, sentence, this_machine
-from nbhelpers.files import read_json
 from nbhelpers.machine import topology
 from nbhelpers.places import shipped
 from nbhelpers.profiles import default_parameters
+from nbhelpers.reading import read_json
 from nbhelpers.records import read_records
 from nbhelpers.stages import parameters_of
 from nbhelpers.study import Study

@@ -9,13 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nbhelpers.errors import InputError
-from nbhelpers.files import (
-    digest,
-    digest_files,
-    read_json,
-    write_atomically,
-    write_json,
-)
+from nbhelpers.files import digest, digest_files, write_atomically, write_json
+from nbhelpers.reading import read_json
 
 
 def test_a_file_is_replaced_whole_and_no_temporary_stays(tmp_path):

@@ -15,8 +15,8 @@ import pytest
 
 from nbhelpers import lab
 from nbhelpers.errors import InputError
-from nbhelpers.files import read_json
 from nbhelpers.profiles import default_parameters, parameters_of
+from nbhelpers.reading import read_json
 from nbhelpers.study import NO_STAGES, NOTEBOOKS
 
 from .pages import chromium

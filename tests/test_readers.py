@@ -10,7 +10,6 @@ import pandas as pd
 import pytest
 
 from nbhelpers.errors import InputError, NoisebookError
-from nbhelpers.files import read_bytes, read_csv, read_json, read_parquet, read_yaml
 from nbhelpers.measurement._knowledge import read_layer
 from nbhelpers.measurement._readers_table import read_table
 from nbhelpers.mpi._records import read_rank
@@ -19,6 +18,7 @@ from nbhelpers.mpi.pingpong import read_pingpong
 from nbhelpers.noise import NoiseConfig
 from nbhelpers.places import shipped
 from nbhelpers.profiles import _read as read_profile
+from nbhelpers.reading import read_bytes, read_csv, read_json, read_parquet, read_yaml
 from nbhelpers.simulation.detours import read_detours
 from nbhelpers.simulation.goal import read_goal
 from nbhelpers.simulation.perfetto import read_perfetto
@@ -157,7 +157,9 @@ def test_an_archive_is_unpacked_up_to_the_bound_only(tmp_path):
 @pytest.mark.parametrize("text", ["[" * 200_000, "- " * 100_000, "? " * 100_000])
 def test_deep_yaml_ends_no_process(text, tmp_path):
     (tmp_path / "deep.yml").write_text(text)
-    code = "import sys; from nbhelpers.files import read_yaml; read_yaml(sys.argv[1], 'list', True)"
+    code = (
+        "import sys; from nbhelpers.reading import read_yaml; read_yaml(sys.argv[1], 'list', True)"
+    )
     done = subprocess.run(
         [sys.executable, "-c", code, tmp_path / "deep.yml"], capture_output=True, text=True
     )

@@ -13,8 +13,9 @@ import numpy as np
 import pandas as pd
 
 from ..errors import InputError, RunError, SettingError, Unavailable
-from ..files import digest, read_json, write_json
+from ..files import digest, write_json
 from ..machine import measuring, online_cpus, state_folder
+from ..reading import read_json
 from ..statistics import percentile_interval
 from .gaps import gaps_with_events
 from .loop import LoopRun, run_traced_loop

@@ -9,8 +9,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from .. import __version__
-from ..files import read_json, read_yaml, write_atomically, write_json
+from ..files import write_atomically, write_json
 from ..places import shipped
+from ..reading import read_json, read_yaml
 from ..records import read_records
 
 _RUNS = "runs.jsonl"

@@ -10,9 +10,10 @@ from pathlib import Path, PurePosixPath
 
 from .. import __version__
 from ..errors import InputError
-from ..files import read_json, to_json, written
+from ..files import to_json, written
 from ..places import how_to, shipped
 from ..progress import each
+from ..reading import read_json
 from ..records import SEAL
 from ..study import Study, profile_file
 from .names import Names, without_names

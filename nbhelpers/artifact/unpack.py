@@ -15,9 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from ..errors import InputError
-from ..files import MOST_BYTES, open_regular, read_json, write_atomically, write_json
+from ..files import write_atomically, write_json
 from ..places import results
 from ..progress import each
+from ..reading import MOST_BYTES, open_regular, read_json
 from ..study import adopted_profile_file, shared_file
 from .crate import FORMAT, MANIFEST
 from .rules import METADATA, listed_files, require_valid

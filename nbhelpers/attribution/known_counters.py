@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
 
-from ..files import read_yaml
 from ..places import knowledge
+from ..reading import read_yaml
 
 RATE = "_per_s"
 MOST_REMEMBERED = 50_000  # names

@@ -18,8 +18,8 @@ import pandas as pd
 from scipy.stats import norm
 
 from ..errors import InputError
-from ..files import open_regular, read_bytes, refusing_no_table, require_parquet
 from ..outcomes import DIRECTIONS, Outcome
+from ..reading import open_regular, read_bytes, refusing_no_table, require_parquet
 from ..statistics.order import standard_ranks
 from .screening import Consequences, as_known, excluded_by_name
 

@@ -15,9 +15,10 @@ from typing import Any
 import pandas as pd
 
 from ..errors import InputError, RunError
-from ..files import read_json, write_json
+from ..files import write_json
 from ..measurement import recorded_runs
 from ..progress import task
+from ..reading import read_json
 from ..workloads import Workload, as_workload
 from ._task import folder_is_shared, measure_round, names_of
 from .workers import submit_again

@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 
 from ..errors import InputError
-from ..files import read_parquet
 from ..noise._vocabulary import KINDS
+from ..reading import read_parquet
 from ._limits import REALTIME
 from .replay import Replay
 from .rules import POLICY_NAMES, Plan

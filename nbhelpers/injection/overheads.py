@@ -16,10 +16,11 @@ import numpy as np
 import pandas as pd
 
 from ..errors import InputError, RunError, SettingError, Unavailable
-from ..files import read_json, write_json
+from ..files import write_json
 from ..machine import measuring, state_folder
 from ..machine.cpus import core_kinds
 from ..progress import each
+from ..reading import read_json
 from ..statistics import bootstrap_interval
 from ._machine_state import machine_state
 from ._native import ffi, lib

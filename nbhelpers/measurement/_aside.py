@@ -8,7 +8,8 @@ import shutil
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
-from ..files import new_aside, read_json, write_json
+from ..files import new_aside, write_json
+from ..reading import read_json
 from ..records import read_records, write_records
 
 

@@ -13,8 +13,8 @@ from functools import cache
 from pathlib import Path
 
 from ..errors import InputError
-from ..files import read_json, read_yaml
 from ..places import knowledge
+from ..reading import read_json, read_yaml
 from ..schemas import place_of, schema_error
 
 FOLDER = knowledge() / "metrics"

@@ -14,7 +14,7 @@ from pathlib import Path
 import pandas as pd
 
 from ..errors import InputError
-from ..files import open_regular, read_bytes, read_json, refusing_no_table, require_parquet
+from ..reading import open_regular, read_bytes, read_json, refusing_no_table, require_parquet
 
 # parsed together: a single row of thousands of columns can be larger than pyarrow's usual megabyte
 _BLOCK_BYTES = 64 * 2**20

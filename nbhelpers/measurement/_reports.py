@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..files import load_yaml
+from ..reading import load_yaml
 from ..workloads import Report
 from ..workloads.reader import Reader, Table
 from ._output import ROOM_FOR_SERIES, number

@@ -14,7 +14,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from ..errors import InputError
-from ..files import digest, read_json, write_json
+from ..files import digest, write_json
+from ..reading import read_json
 from ..records import append_record, read_records, write_records
 from ..workloads import Workload
 from ._aside import aside_notes, listed, put_runs_aside, rows_aside, run_key

@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import InputError
-from ..files import put_aside, read_json, write_json
+from ..files import put_aside, write_json
 from ..machine import measuring
 from ..progress import task
+from ..reading import read_json
 
 
 def cached_value(

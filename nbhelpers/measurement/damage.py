@@ -5,7 +5,8 @@ Nothing is deleted: the file as it was lies in ``aside/DATE``.
 
 from pathlib import Path
 
-from ..files import new_aside, read_json, write_atomically, write_json
+from ..files import new_aside, write_atomically, write_json
+from ..reading import read_json
 from ..records import Damage, read, write_records
 from .seal import FILES, break_seal
 

@@ -16,9 +16,9 @@ from typing import Any
 import pandas as pd
 
 from ..errors import InputError
-from ..files import read_yaml
 from ..measurement import describe_columns
 from ..places import knowledge, shipped
+from ..reading import read_yaml
 from ..schemas import schema_error
 from ..workloads import Workload
 from ._kinds import action_of

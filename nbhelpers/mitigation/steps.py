@@ -11,8 +11,9 @@ from typing import Any, cast
 import pandas as pd
 
 from ..errors import InputError, RunError, Unavailable
-from ..files import read_json, write_json
+from ..files import write_json
 from ..measurement import Attachment, Campaign, Cell, finished, recorded_runs
+from ..reading import read_json
 
 STATE = "autopilot.json"
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from ..errors import InputError
-from ..files import read_bytes
+from ..reading import read_bytes
 
 MAGIC = b"nbtrace1"
 HEADER_BYTES = 8192

@@ -12,8 +12,8 @@ from pathlib import Path
 import pandas as pd
 
 from ..errors import InputError, NoisebookError
-from ..files import read_csv
 from ..progress import task
+from ..reading import read_csv
 from ._installation import Installation, installation
 
 COLUMNS = ("family", "bytes", "messages", "delay_ns", "round", "ns", "send_ns")

@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from ..errors import InputError
-from ..files import parsed_json, read_bytes
+from ..reading import parsed_json, read_bytes
 from ..schemas import schema_error
 from ._events import Events, PublishedEvents, shortened
 from ._merge import POLICY_NAMES, Columns

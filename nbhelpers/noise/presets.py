@@ -8,8 +8,8 @@ from types import MappingProxyType
 
 import pandas as pd
 
-from ..files import read_csv
 from ..places import shipped
+from ..reading import read_csv
 from .signature import Signature
 
 MACHINES = shipped() / "data" / "published" / "desensi2022-noise1.csv"

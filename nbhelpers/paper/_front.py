@@ -8,7 +8,7 @@ from html import escape
 from pathlib import Path
 
 from ..answers import CANNOT_TELL, NO, YES, Answer, Answered, read_answers, short_number
-from ..files import read_json
+from ..reading import read_json
 from ._drawing import small_figure
 
 CSS = Path(__file__).with_name("paper.css")

@@ -5,7 +5,7 @@ from typing import Any
 
 import pandas as pd
 
-from ..files import read_csv
+from ..reading import read_csv
 from ._grids import MISSING, OURS, PUBLISHED, Grid, Row, number
 
 

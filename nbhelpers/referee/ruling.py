@@ -11,11 +11,12 @@ import numpy as np
 import pandas as pd
 
 from ..errors import InputError
-from ..files import read_json, write_json
+from ..files import write_json
 from ..machine import measuring
 from ..measurement import Attachment, finished
 from ..outcomes import COST, outcome_of, with_cost
 from ..progress import Task, task
+from ..reading import read_json
 from ..statistics.claims import MARGIN
 from ..statistics.sequential import BETTER, LEVEL, OPEN, WITHIN, WORSE, ConfidenceSequence
 from .correction import correction_of, recorders

@@ -13,8 +13,8 @@ import numpy as np
 import pandas as pd
 
 from ..errors import InputError
-from ..files import read_csv
 from ..places import shipped
+from ..reading import read_csv
 from ..statistics.agreement import accepted_range
 from ..statistics.claims import REVERSED, VERDICTS, Claim, judge
 from ..statistics.evidence import Estimate, Estimated, Evidence

@@ -19,7 +19,8 @@ import pandas as pd
 
 from ..empty import UNKNOWN, why_empty
 from ..errors import InputError
-from ..files import read_csv, read_json, write_atomically, write_json
+from ..files import write_atomically, write_json
+from ..reading import read_csv, read_json
 from ._layout import NO_ROWS, fragment, kinds_of, latex
 from ._units import heading, intervals_of, numbers
 from .appearance import PAGE_IN, SMALL_POINTS, style

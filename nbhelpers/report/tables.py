@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from ..files import read_json
+from ..reading import read_json
 from ..statistics import Comparison
 from ..statistics.robust import error_columns, increase_columns
 from .publications import published_table

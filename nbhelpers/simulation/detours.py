@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from ..errors import InputError
-from ..files import decoded, read_bytes
+from ..reading import decoded, read_bytes
 
 LONGEST_NS = 2**62 / 1000  # what the engine counts up to in picoseconds: 53 days
 

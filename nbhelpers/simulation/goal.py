@@ -19,7 +19,8 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from ..errors import InputError
-from ..files import open_regular, written
+from ..files import written
+from ..reading import open_regular
 from ._goal_arrays import schedule_of, view_of
 from ._goal_errors import refusal
 from ._simulator import ffi, lib

@@ -13,8 +13,8 @@ import pandas as pd
 
 from ..errors import InputError
 from ..facts import facts_html
-from ..files import read_yaml
 from ..places import knowledge
+from ..reading import read_yaml
 
 KNOWLEDGE = knowledge() / "networks.yml"
 _LONGEST_NS = 1e12

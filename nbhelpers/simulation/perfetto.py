@@ -12,7 +12,8 @@ import numpy as np
 import pandas as pd
 
 from ..errors import InputError
-from ..files import read_json, write_text
+from ..files import write_text
+from ..reading import read_json
 from .result import Result
 
 PATH_THREAD, NOISE_THREAD = 900, 1000

@@ -11,7 +11,8 @@ import numpy as np
 import pandas as pd
 
 from ..errors import InputError
-from ..files import parsed_json, read_bytes, write_atomically
+from ..files import write_atomically
+from ..reading import parsed_json, read_bytes
 
 FORMAT = "noisebook speed 2"
 WITHOUT_MARKS = "noisebook speed 1"

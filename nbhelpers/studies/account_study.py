@@ -12,11 +12,12 @@ import pandas as pd
 from ..account import Account, measure_edges
 from ..account.table import FEWEST_RUNS, PARTS
 from ..empty import because
-from ..files import read_json, write_json
+from ..files import write_json
 from ..injection import Overheads, measure_overheads
 from ..injection.rules import may_realtime
 from ..noise.loss_deltas import loss_delta
 from ..noise.losses import replayable_shares, shares_sentences
+from ..reading import read_json
 from ..speed import read_speed, read_waits
 from ..statistics import percentile_interval
 from .baseline import Baseline

@@ -7,8 +7,8 @@ import numpy as np
 import pandas as pd
 
 from ..errors import InputError
-from ..files import read_csv
 from ..places import knowledge
+from ..reading import read_csv
 
 _FILE = "earlier-findings.csv"
 

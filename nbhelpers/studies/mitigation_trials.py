@@ -15,12 +15,13 @@ import pandas as pd
 
 from ..attribution import Explanation
 from ..errors import InputError
-from ..files import read_csv, write_atomically
+from ..files import write_atomically
 from ..measurement import Attachment, Campaign, finished, metrics, recorded_runs
 from ..mitigation.knowledge import check_risk, explain_factor, factor_of, mitigations
 from ..mitigation.report import tried_table
 from ..mitigation.treatment import BASELINE, treatment_cells, why_unproven
 from ..mitigation.trials import HELPS, SEEMS, Trial, judge_trials, open_verdict
+from ..reading import read_csv
 from ..workloads import Workload, program
 from .known_causes.campaigns import disturbed_victim
 

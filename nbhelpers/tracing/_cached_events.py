@@ -16,8 +16,9 @@ import numpy as np
 import pandas as pd
 
 from ..errors import NoisebookError
-from ..files import require_parquet, written
+from ..files import written
 from ..places import results, shipped
+from ..reading import require_parquet
 from ._table import COLUMNS
 
 if TYPE_CHECKING:

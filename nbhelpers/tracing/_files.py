@@ -9,7 +9,8 @@ import zlib
 from pathlib import Path
 
 from ..errors import InputError, LostEvents
-from ..files import open_regular, write_atomically
+from ..files import write_atomically
+from ..reading import open_regular
 
 LARGEST_BYTES = 4 << 30  # after unpacking; a damaged or malicious archive must not fill the memory
 _CHUNK = 1 << 22

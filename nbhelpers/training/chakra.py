@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError
-from ..files import read_bytes
+from ..reading import read_bytes
 from ..simulation.schedule import CALC, RECV, SEND, Schedule
 from ..simulation.traces.collectives import chosen_algorithms
 

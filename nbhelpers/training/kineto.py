@@ -13,8 +13,8 @@ import numpy as np
 import pandas as pd
 
 from ..errors import InputError
-from ..files import read_json
 from ..places import shipped
+from ..reading import read_json
 
 CALLS = ("cuda_runtime", "cuda_driver", "privateuse1_runtime")
 ON_GPU = ("kernel", "gpu_memcpy", "gpu_memset")

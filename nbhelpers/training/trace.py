@@ -12,8 +12,8 @@ import numpy as np
 import pandas as pd
 
 from ..errors import InputError
-from ..files import read_csv, require_parquet
 from ..places import shipped
+from ..reading import read_csv, require_parquet
 
 COLUMNS = ["dp_rank", "stage", "step", "optype", "start_ts", "duration", "seq_id", "mc"]
 COMPUTING = ("forward-compute", "backward-compute")

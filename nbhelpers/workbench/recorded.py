@@ -13,9 +13,9 @@ import numpy as np
 import pandas as pd
 
 from ..errors import InputError
-from ..files import read_bytes, read_csv, read_parquet
 from ..measurement import finished, rates, recorded_runs
 from ..places import results, shipped
+from ..reading import read_bytes, read_csv, read_parquet
 
 TABLES = (".csv", ".csv.gz", ".parquet")
 FIRST = "first"

@@ -15,13 +15,14 @@ import numpy as np
 import pandas as pd
 
 from ..errors import InputError
-from ..files import digest, read_json, write_json
+from ..files import digest, write_json
 from ..measurement import Campaign, Cell, consequences, finished
 from ..measurement import metrics as metric_layers
 from ..mitigation import BASELINE, treatment_cells
 from ..mitigation.knowledge import Factor, Mitigation, factor_of, mitigations
 from ..outcomes import COST, OUTCOME, outcome_of, with_cost
 from ..places import results, shipped
+from ..reading import read_json
 from ..statistics import stopping
 from ..workloads import Workload, as_workload
 from .recorded import FIRST, RUNS, is_campaign, is_table, place_of, runs_of, with_rates

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import InputError
-from ..files import read_json, read_yaml
 from ..places import knowledge
+from ..reading import read_json, read_yaml
 from ..schemas import place_of, schema_error
 from .reader import Reader, Report, Table
 from .region import Region

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import InputError, RunError
-from ..files import put_aside, read_json, write_json
+from ..files import put_aside, write_json
+from ..reading import read_json
 from .openmp import minife, nbody, schedbench, stream, syncbench
 from .programs import binary_folder, program_path
 from .workload import Workload

@@ -28,7 +28,7 @@ from nbhelpers.cluster.workers import (
     submit_again,
 )
 from nbhelpers.errors import InputError, RunError, Unavailable
-from nbhelpers.files import read_json
+from nbhelpers.reading import read_json
 
 pytest.importorskip("distributed", reason="Dask is an extra: pip install 'noisebook[cluster]'")
 from distributed import Client  # noqa: E402

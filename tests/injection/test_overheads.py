@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from nbhelpers.files import read_json
 from nbhelpers.injection import Injector, Overheads, measure_overheads
 from nbhelpers.injection._machine_state import machine_state
 from nbhelpers.injection.costs import ExitCost
 from nbhelpers.injection.rules import may_realtime
 from nbhelpers.progress import reporting
+from nbhelpers.reading import read_json
 
 from ..processes import REPOSITORY
 from .helpers import make_config, run_unprivileged

@@ -5,9 +5,10 @@ import os
 import pytest
 
 from nbhelpers.errors import InputError
-from nbhelpers.files import read_json, write_json
+from nbhelpers.files import write_json
 from nbhelpers.measurement import Campaign, Cell, _problem_size, calibrate, recorded_runs
 from nbhelpers.measurement._identity import command_identity
+from nbhelpers.reading import read_json
 from nbhelpers.records import append_record
 from nbhelpers.workloads import nbody, program
 

@@ -15,11 +15,12 @@ import pytest
 
 from nbhelpers.attribution import explain
 from nbhelpers.errors import InputError
-from nbhelpers.files import pack, read_json, write_json
+from nbhelpers.files import pack, write_json
 from nbhelpers.measurement import finished, recorded_runs
 from nbhelpers.mitigation import autopilot, mitigations
 from nbhelpers.mitigation.__main__ import main
 from nbhelpers.mitigation.report import found_factors
+from nbhelpers.reading import read_json
 from nbhelpers.statistics import stopping
 
 STORM = r"""

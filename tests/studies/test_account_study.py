@@ -6,10 +6,10 @@ import pytest
 from nbhelpers.account.table import PARTS
 from nbhelpers.answers import CANNOT_TELL
 from nbhelpers.empty import why_empty
-from nbhelpers.files import read_json
 from nbhelpers.injection import Overheads
 from nbhelpers.measurement import Campaign, Cell
 from nbhelpers.places import shipped
+from nbhelpers.reading import read_json
 from nbhelpers.speed import SpeedProbe
 from nbhelpers.studies.account_study import NOT_RECORDED, SAMPLED, AccountStudy
 from nbhelpers.studies.answers_slow_runs import lost_time_answer

@@ -18,7 +18,7 @@ from pathlib import Path
 import pandas as pd
 
 from ...errors import InputError
-from ...files import MOST_BYTES, open_regular, read_bytes
+from ...reading import MOST_BYTES, open_regular, read_bytes
 from .calls import COLLECTIVES, NOBODY, NUMBERS, TracedCalls, collective_of
 
 _PAIR = "buffer count type buffer rcount rtype"  # what is sent, and what received

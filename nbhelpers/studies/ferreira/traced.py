@@ -14,12 +14,13 @@ import numpy as np
 import pandas as pd
 
 from ...empty import because, why_empty
-from ...files import digest, digest_files, read_csv, to_json, write_atomically
+from ...files import digest, digest_files, to_json, write_atomically
 from ...measurement import Campaign, Cell, finished
 from ...mpi import Calls, CallTrace, installation, read_calls
 from ...mpi.pingpong import measure_pingpong
 from ...places import PACKAGE
 from ...progress import each
+from ...reading import read_csv
 from ...simulation import simulate
 from ...simulation.loggops import LogGOPS
 from ...simulation.loggops_fit import fit_loggops

@@ -14,7 +14,7 @@ import warnings
 from pathlib import Path
 
 from ...errors import NoisebookError
-from ...files import read_csv
+from ...reading import read_csv
 from .scoring import answers_of, score, score_in_words
 from .tables import DEVELOPMENT, HELD_OUT, bench_tables
 

@@ -14,8 +14,8 @@ from typing import Any
 import pandas as pd
 
 from ...errors import InputError
-from ...files import read_yaml
 from ...places import knowledge
+from ...reading import read_yaml
 from ...schemas import place_of, schema_error
 
 UNDISTURBED = "none"

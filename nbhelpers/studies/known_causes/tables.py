@@ -16,9 +16,10 @@ import numpy as np
 import pandas as pd
 
 from ...errors import InputError
-from ...files import read_csv, write_atomically
+from ...files import write_atomically
 from ...measurement import finished
 from ...places import knowledge, shipped
+from ...reading import read_csv
 from .catalogue import UNDISTURBED, Cause, known_cause
 
 DEVELOPMENT, HELD_OUT = "development", "held-out"

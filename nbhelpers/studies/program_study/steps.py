@@ -15,13 +15,14 @@ import pandas as pd
 
 from ... import places
 from ...errors import InputError, NoisebookError
-from ...files import digest, read_json, write_json
+from ...files import digest, write_json
 from ...injection import injection_campaign
 from ...measurement import Campaign, Cell, finished, measure, metrics
 from ...mitigation.loop import autopilot
 from ...mitigation.report import Report
 from ...noise import NoiseConfig, average_noise, delta_noise
 from ...outcomes import Outcome
+from ...reading import read_json
 from ...statistics import Comparison, compare
 from ...tracing import Tracer, noise_summary, read_traces
 from ...workloads import Workload

@@ -14,8 +14,9 @@ import numpy as np
 import pandas as pd
 
 from ...code_state import KEY, code_line, head_of
-from ...files import digest, read_csv, write_atomically
+from ...files import digest, write_atomically
 from ...progress import task
+from ...reading import read_csv
 from ...simulation.noise import Detours
 
 Study = Callable[..., pd.DataFrame]

@@ -15,9 +15,9 @@ from pathlib import Path
 import pandas as pd
 
 from ...errors import RunError
-from ...files import read_csv
 from ...measurement.cache import cached_value
 from ...noise.presets import MACHINES, published_noise
+from ...reading import read_csv
 from ...tracing import record_detours
 from ...tracing.netgauge import detour_summary
 from ...workloads import binary_folder, program_path

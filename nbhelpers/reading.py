@@ -1,0 +1,304 @@
+"""Bounded reading of files from elsewhere: how many bytes, packed and unpacked, how deep, and that
+they are regular files; an error names the file and what to do.
+
+Owns how a file from elsewhere is opened, and JSON, YAML, CSV and Parquet from it; nothing here
+knows what is in a file.
+"""
+
+import gzip
+import io
+import json
+import math
+import os
+import stat
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+from .errors import InputError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+MOST_BYTES = 2 << 30  # of a file of data, after unpacking: a damaged one must not fill the memory
+MOST_YAML_BYTES = 4 << 20
+MOST_YAML_VALUES, MOST_YAML_DEPTH = 100_000, 50  # with each alias written out
+_CHUNK = 1 << 22
+_GZIP = b"\x1f\x8b"
+# pandas and pyarrow raise these for files that are damaged or of another kind
+_NO_TABLE = (
+    OSError,
+    ValueError,
+    LookupError,
+    TypeError,
+    AttributeError,
+    ArithmeticError,
+    MemoryError,
+    NotImplementedError,
+)
+
+
+def read_bytes(path: str | Path, what: str = "file", most: int = MOST_BYTES) -> bytes:
+    """Read a regular file whole, unpacked if it is gzip (by its name or its first bytes).
+
+    Parameters
+    ----------
+    path
+        The file; one of the kernel's (/proc, /sys) is regular too.
+    what
+        What it is, for the message.
+    most
+        Bytes that it may have, packed and unpacked.
+
+    Raises
+    ------
+    InputError
+        It is missing, unreadable, a pipe, device or folder, damaged, or larger than `most`.
+    """
+    path = Path(path)
+    try:
+        with open_regular(path, what, most) as file:
+            content = _at_most(file, path, what, most)
+        if path.suffix == ".gz" or content[:2] == _GZIP:
+            content = _at_most(gzip.GzipFile(fileobj=io.BytesIO(content)), path, what, most)
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise InputError(
+            f"a damaged packed file: {error}",
+            where=path,
+            fix="get the file again, it is probably cut short",
+        ) from None
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise InputError(f"cannot read the {what}: {reason}", where=path) from None
+    return content
+
+
+def open_regular(path: str | Path, what: str, most: int = MOST_BYTES) -> BinaryIO:
+    """A regular file of at most `most` bytes, open; it waits for nobody who may write into a pipe.
+
+    Raises
+    ------
+    InputError
+        It is a pipe, a device or a folder, or larger.
+    OSError
+        It cannot be opened.
+    """
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+    status = os.fstat(handle)
+    if stat.S_ISREG(status.st_mode) and status.st_size <= most:
+        return os.fdopen(handle, "rb")
+    os.close(handle)
+    if stat.S_ISREG(status.st_mode):
+        raise _too_large(path, what, most)
+    raise InputError(
+        f"cannot read the {what}: this is no regular file",
+        where=path,
+        why="a pipe, a device or a folder may never end",
+        fix="copy the content into a file and give its path",
+    )
+
+
+def _at_most(file: Any, path: Path, what: str, most: int) -> bytes:
+    parts, size = [], 0
+    while part := file.read(min(_CHUNK, most + 1 - size)):
+        parts.append(part)
+        size += len(part)
+        if size > most:
+            raise _too_large(path, what, most)
+    return b"".join(parts)
+
+
+def _too_large(path: str | Path, what: str, most: int) -> InputError:
+    return InputError(
+        f"the {what} is larger than {most:,} bytes",
+        where=path,
+        why="it would fill the memory",
+        fix="give a smaller file; gzip -l says how large a packed one becomes",
+    )
+
+
+def read_json(path: str | Path, what: str = "file", most: int = MOST_BYTES) -> Any:
+    """Read JSON, packed or not; an error names the file, line and column.
+
+    Raises
+    ------
+    InputError
+        The file is missing, unreadable, larger than `most` bytes or not JSON.
+    """
+    return parsed_json(read_bytes(path, what, most), path, what)
+
+
+def parsed_json(content: bytes, path: str | Path, what: str = "file", **options: Any) -> Any:
+    """The value of JSON in UTF-8; `options` are those of `json.loads`.
+
+    Raises
+    ------
+    InputError
+        Not JSON, nested too deeply, or with a number of too many digits.
+    """
+    try:
+        return json.loads(decoded(content, path, what), **options)
+    except json.JSONDecodeError as error:
+        raise InputError(
+            f"not JSON: {error.msg}",
+            where=f"{path}, line {error.lineno}, column {error.colno}",
+            fix="get the file again, it is probably damaged or cut short",
+        ) from None
+    except (RecursionError, ValueError) as error:
+        raise InputError(f"not usable JSON: {error}", where=path) from None
+
+
+def decoded(content: bytes, path: str | Path, what: str = "file", encoding: str = "utf-8") -> str:
+    """The text of a file; an error names the byte that is no UTF-8."""
+    try:
+        return content.decode(encoding)
+    except UnicodeDecodeError as error:
+        raise InputError(
+            f"the {what} is not UTF-8 text", where=f"{path}, byte {error.start}"
+        ) from None
+
+
+def read_yaml(path: str | Path, what: str, fast: bool = False) -> Any:
+    """Read YAML; `fast`: by the parser in C, if it is here, which says less of where an error is.
+
+    Raises
+    ------
+    InputError
+        The file is missing, unreadable, larger than 4 MiB, not YAML, or has too many values (see
+        `load_yaml`); `what` is its name in the message.
+    """
+    import yaml
+
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader) if fast else yaml.SafeLoader
+    text = decoded(read_bytes(path, what, MOST_YAML_BYTES), path, what)
+    try:
+        return load_yaml(text, loader, path, what)
+    except (yaml.YAMLError, RecursionError, ValueError) as error:
+        raise InputError(f"the {what} is not YAML: {error}", where=path) from None
+
+
+def load_yaml(text: str, loader_class: Any, path: str | Path, what: str) -> Any:
+    """The value of YAML whose aliases, written out, stay small; errors of YAML stay as they are.
+
+    Raises
+    ------
+    InputError
+        More than 100,000 values or 50 levels, with each alias written out.
+    """
+    if _levels(text) > 2 * MOST_YAML_DEPTH:
+        raise _too_much(path, what)
+    loader = loader_class(text)
+    try:
+        node = loader.get_single_node()
+        if node is None:
+            return None
+        values, depth = _written_out(node, {})
+        if values > MOST_YAML_VALUES or depth > MOST_YAML_DEPTH:
+            raise _too_much(path, what)
+        return loader.construct_document(node)
+    finally:
+        loader.dispose()
+
+
+def _too_much(path: str | Path, what: str) -> InputError:
+    return InputError(
+        f"the {what} has more than {MOST_YAML_VALUES:,} values or {MOST_YAML_DEPTH} levels,"
+        " with its aliases (*name) written out",
+        where=path,
+        why="reading it would take for ever",
+        fix="write less into it, or split it",
+    )
+
+
+def _levels(text: str) -> int:
+    """How deeply YAML is nested, up to its first error; libyaml's composer overflows the stack."""
+    import yaml
+
+    level = most = 0
+    with suppress(yaml.YAMLError):
+        for event in yaml.parse(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
+            level += isinstance(event, yaml.CollectionStartEvent)
+            level -= isinstance(event, yaml.CollectionEndEvent)
+            most = max(most, level)
+            if most > 2 * MOST_YAML_DEPTH:
+                break
+    return most
+
+
+def _written_out(node: Any, known: dict[int, tuple[float, float]]) -> tuple[float, float]:
+    """Values and depth of a node; infinite, if it holds itself."""
+    if id(node) not in known:
+        known[id(node)] = (math.inf, math.inf)
+        parts = node.value if isinstance(node.value, list) else []
+        children = [one for part in parts for one in (part if isinstance(part, tuple) else [part])]
+        sizes = [_written_out(child, known) for child in children]
+        known[id(node)] = (
+            1 + sum(values for values, _ in sizes),
+            1 + max((depth for _, depth in sizes), default=0),
+        )
+    return known[id(node)]
+
+
+def read_csv(
+    path: str | Path, what: str = "table", most: int = MOST_BYTES, **options: Any
+) -> "pd.DataFrame":
+    """Read a CSV file, packed or not; `options` are those of `pandas.read_csv`.
+
+    Raises
+    ------
+    InputError
+        The file is missing, unreadable, larger than `most` bytes or no such table.
+    """
+    import pandas as pd
+
+    content = read_bytes(path, what, most)
+    decoded(content, path, what)  # the byte, where pandas names none
+    with refusing_no_table(path, what):
+        return pd.read_csv(io.BytesIO(content), **options)
+
+
+def read_parquet(
+    path: str | Path, what: str = "table", most: int = MOST_BYTES, **options: Any
+) -> "pd.DataFrame":
+    """Read a Parquet file; `options` are those of `pandas.read_parquet`.
+
+    Raises
+    ------
+    InputError
+        The file is missing, unreadable, larger than `most` bytes, packed or unpacked, or no such
+        table.
+    """
+    import pandas as pd
+
+    require_parquet(path, what, most)
+    with refusing_no_table(path, what):
+        return pd.read_parquet(path, **options)
+
+
+def require_parquet(path: str | Path, what: str = "table", most: int = MOST_BYTES) -> None:
+    """An error where a file is no Parquet, or becomes larger than `most` bytes in memory."""
+    from pyarrow import parquet
+
+    with refusing_no_table(path, what):
+        with open_regular(path, what, most) as file:
+            about = parquet.read_metadata(file)
+        groups = [about.row_group(number) for number in range(about.num_row_groups)]
+        cells = about.num_rows * about.num_columns
+        if max(8 * cells, sum(group.total_byte_size for group in groups)) > most:
+            raise _too_large(path, what, most)
+
+
+@contextmanager
+def refusing_no_table(path: str | Path, what: str) -> Iterator[None]:
+    """What pandas and pyarrow raise for a damaged file becomes an InputError that names it."""
+    try:
+        yield
+    except _NO_TABLE as error:
+        reason = getattr(error, "strerror", None) or " ".join(str(error).split())[:300]
+        raise InputError(
+            f"not a readable {what}: {reason or type(error).__name__}",
+            where=path,
+            fix="get the file again, or write it anew",
+        ) from None
