@@ -96,7 +96,7 @@ help:
 #:                                    with OpenMP, make, Python 3.11 or later; root for the full method, less without
 #:   make test           10 min       the short tests
 #:   make check          30 s         layout, lint and types of our Python and C; make format writes the layout
-#:   make test-all       45 min       all tests; first installs what the optional ones need (says what; root on Debian or Ubuntu)
+#:   make test-all       52 min       all tests; first installs what the optional ones need (says what; root on Debian or Ubuntu)
 #:                                    (that is with CI=true; without it seven whole studies more, each without some parts: not timed)
 #:   make test-faults    25 min       disturbs 330 real campaigns (signals, full disks, hidden processes, …) and prints what was lost or left
 #:   make test-gpu       1 min        metrics and mitigations proven on a GPU of NVIDIA; says so where there is none
@@ -202,7 +202,7 @@ $(S)/90-paper.done: $(filter-out %/90-paper.made,$(MADE))
 # Tests that neither measure nor change the machine share the CPUs; then come those that do, one by one. On a shared machine one of a
 # thousand measurements is disturbed by others: of these, what fails is run up to twice more, and the summary names it.
 TOGETHER := tests/account/test_occupied.py tests/account/test_table.py tests/artifact tests/statistics tests/attribution tests/explorers tests/fuzz tests/noise tests/paper tests/report tests/simulation tests/training \
-  $(patsubst %,tests/test_%.py,absent_promises bounded_readers code_state house imports lab make page pages profiles progress recorded stages warnings words) \
+  $(patsubst %,tests/test_%.py,absent_promises bounded_readers code_state house imports lab make page pages profiles progress readers recorded stages warnings words) \
   $(patsubst %,tests/injection/test_%.py,log plan) $(patsubst %,tests/mitigation/test_%.py,knowledge language_model trials) \
   $(patsubst %,tests/studies/test_%.py,answers answers_findings answers_runs false_verdicts ferreira findings persson_answers persson_panels persson_selection program_verdicts published_sizes scale stragglers host_noise \
     scale_extremes scale_machine_simulations scale_simulations tables trial_verdict) \

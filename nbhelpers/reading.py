@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 MOST_BYTES = 2 << 30  # of a file of data, after unpacking: a damaged one must not fill the memory
+MOST_COLUMNS = 20_000  # pandas takes seconds for so many, and their square for more
 MOST_YAML_BYTES = 4 << 20
 MOST_YAML_VALUES, MOST_YAML_DEPTH = 100_000, 50  # with each alias written out
 _CHUNK = 1 << 22
@@ -249,14 +250,31 @@ def read_csv(
     Raises
     ------
     InputError
-        The file is missing, unreadable, larger than `most` bytes or no such table.
+        The file is missing, unreadable, larger than `most` bytes, of more than 20,000 columns or no
+        such table.
     """
     import pandas as pd
 
     content = read_bytes(path, what, most)
     decoded(content, path, what)  # the byte, where pandas names none
+    columns = _columns(content, options.get("sep", ","), options.get("comment"))
+    if columns > MOST_COLUMNS:
+        raise InputError(
+            f"the {what} has {columns:,} columns",
+            where=path,
+            why=f"more than {MOST_COLUMNS:,} would take for ever to read",
+            fix="keep the columns that matter: cut -d, -f1-100 FILE, or save it as Parquet",
+        )
     with refusing_no_table(path, what):
         return pd.read_csv(io.BytesIO(content), **options)
+
+
+def _columns(content: bytes, separator: str, comment: str | None) -> int:
+    """How many names the first line has that is no comment."""
+    for line in io.BytesIO(content):
+        if line.strip() and not (comment and line.startswith(comment.encode())):
+            return line.count(separator.encode()) + 1
+    return 0
 
 
 def read_parquet(

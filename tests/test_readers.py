@@ -164,3 +164,12 @@ def test_deep_yaml_ends_no_process(text, tmp_path):
         [sys.executable, "-c", code, tmp_path / "deep.yml"], capture_output=True, text=True
     )
     assert done.returncode == 1 and "InputError" in done.stderr
+
+
+def test_a_table_of_too_many_columns_is_refused_at_once(tmp_path):
+    path = tmp_path / "wide.csv"
+    path.write_text("# a comment, with, commas\n" + ",".join(["a"] * 20_001) + "\n")
+    with pytest.raises(InputError, match="20,001 columns"):
+        read_csv(path, comment="#")
+    path.write_text(",".join(f"a{number}" for number in range(2000)) + "\n")
+    assert read_csv(path).shape == (0, 2000)
