@@ -98,7 +98,7 @@ def test_without_a_terminal_nothing_is_written():
 def test_at_most_twice_a_second_and_the_last_task_ends_the_line():
     noted = Noted()
     with reporting(noted):
-        for _ in each(range(300), "counting", "grains"):
+        for _ in each(range(200), "counting", "grains"):
             time.sleep(0.005)
     assert all(
         later - earlier >= progress.EVERY_S for earlier, later in zip(noted.at_s, noted.at_s[1:])
