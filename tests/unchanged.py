@@ -1,7 +1,9 @@
 """Numbers as they were: what functions give for fixed samples is compared with what they once gave.
 
 The other tests say what a number means; these notice that one has changed which nobody meant to
-change. After a change that was meant, `NOISEBOOK_RENEW=1 pytest TEST` writes the numbers anew: read
+change. They run where arithmetic is as it was where the numbers were written. Another version of
+NumPy, another processor or another BLAS round otherwise; then counts of random draws differ, too.
+After a change that was meant, `NOISEBOOK_RENEW=1 pytest TEST` writes the numbers anew: read
 the difference before you commit it.
 """
 
@@ -11,10 +13,14 @@ import json
 import math
 import os
 from collections.abc import Mapping
+from functools import cache
+from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pytest
+from scipy.stats import chi2, norm, t
 
 from nbhelpers.files import digest
 
@@ -92,13 +98,51 @@ def differences(before: object, now: object, where: str = "") -> list[str]:
     return [] if before == now else [f"{where}: {before!r} is now {now!r}"]
 
 
+@cache
+def arithmetic() -> dict[str, str]:
+    """Versions of what computes, and digests of how it rounds here."""
+    random = np.random.default_rng(0)
+    values = random.normal(size=(140, 12))
+    narrow = values.astype(np.float32)
+    results = {
+        "float32 products": [narrow.T @ narrow, narrow[:5] @ narrow[:5].T, narrow @ narrow[0]],
+        "products": [values.T @ values, values[:, 0] @ values[:, 1], values @ values[0]],
+        "Fourier": [np.fft.rfft(values, axis=0).view(float)],
+        "functions": [
+            function(np.abs(values)) for function in (np.exp, np.log, np.log1p, np.sqrt, np.cos)
+        ],
+        "sums": [values.sum(axis=0), values.mean(axis=1), values.std(axis=0), narrow.std(axis=0)],
+        "linear": [np.linalg.solve(values[:12], values[12:24]), np.linalg.svd(values)[1]],
+        "distributions": [norm.logsf(values), chi2.logsf(np.abs(values), 3), t.cdf(values, 5)],
+    }
+    rounding = {
+        name: digest(*(np.ascontiguousarray(one).tobytes() for one in arrays))
+        for name, arrays in results.items()
+    }
+    names = ("numpy", "scipy", "pandas", "scikit-learn")
+    return {name: version(name) for name in names} | rounding
+
+
+def _require_the_same_arithmetic() -> None:
+    written = json.loads((FOLDER / "arithmetic.json").read_text())
+    other = [name for name, value in arithmetic().items() if written.get(name) != value]
+    if other:
+        pytest.skip(
+            f"arithmetic is not as where the numbers were written: {', '.join(other)}"
+            " (on x86 perhaps for the BLAS only: OPENBLAS_CORETYPE=Haswell)"
+        )
+
+
 def check(name: str, values: Mapping[str, object]) -> None:
     """Compare with data/unchanged/NAME.json, or write it."""
     path = FOLDER / f"{name}.json"
+    if not os.environ.get(RENEW):
+        _require_the_same_arithmetic()
     now = json.loads(json.dumps(plain(values), ensure_ascii=False))
     if os.environ.get(RENEW):
         path.parent.mkdir(parents=True, exist_ok=True)
         lines = [f'"{key}": {json.dumps(one, ensure_ascii=False)}' for key, one in now.items()]
         path.write_text("{\n" + ",\n".join(lines) + "\n}\n")
+        (FOLDER / "arithmetic.json").write_text(json.dumps(arithmetic(), indent=1) + "\n")
     found = differences(json.loads(path.read_text()), now)
     assert not found, "\n".join(found[:30])
