@@ -45,6 +45,12 @@ class Unproven(str):
     """Why nothing shows at this moment whether it is in effect; an earlier proof stands."""
 
 
+class Momentary(Unproven):
+    """As `Unproven`, where the effect is there for moments only: a proof from an earlier run of the
+    same program in this process stands, too.
+    """
+
+
 class Action:
     """One thing that a mitigation does to a program or to the machine; the methods do nothing
     unless overridden.

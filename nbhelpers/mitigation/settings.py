@@ -18,7 +18,7 @@ from ..machine import allowed, cpu_list, kernel, online_cpus, privileged, settin
 from ..machine.kernel import read_value, same
 from ..workloads import Workload, format_cpu_list
 from . import _proc
-from .action import YES, Action, Possible, Unproven
+from .action import YES, Action, NotYet, Possible, Unproven
 
 _CPUFREQ = "/sys/devices/system/cpu/cpufreq"
 _SWAPPINESS = "/proc/sys/vm/swappiness"
@@ -175,7 +175,7 @@ def _huge_pages(pid: int, value: str) -> str | None:
         return Unproven("the kernel does not tell whether the process has huge pages")
     if value == "never":
         return f"the process has {has_kb} kB of huge pages" if has_kb else None
-    return None if has_kb else Unproven("the process has no huge page")
+    return None if has_kb else NotYet("the process has no huge page")
 
 
 def _group_swappiness(pid: int) -> str:

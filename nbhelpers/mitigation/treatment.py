@@ -17,7 +17,7 @@ from ..errors import InputError, SettingError, Unavailable
 from ..measurement import Attachment, Cell, run_once
 from ..workloads import Workload
 from . import _proc
-from .action import Action, NotYet, Unproven
+from .action import Action, Momentary, NotYet, Unproven
 from .knowledge import Mitigation, mitigations
 
 BASELINE = "baseline"
@@ -25,6 +25,8 @@ NOT_IN_EFFECT = "mitigation not in effect"
 NOT_PROVEN = "mitigation not proven"  # it may have been, and nothing showed it
 # after the start; then after twice the time each, so that a long run is hardly disturbed
 _FIRST_LOOK_S = 0.002
+# what was seen to act in this process: mitigation, command, place among its actions
+_seen: set[tuple[str, tuple[str, ...], int]] = set()
 
 
 class _Unseen(Unproven):
@@ -107,7 +109,12 @@ class Treatment(Attachment):
     def after(self, run: dict) -> dict:
         self._stop()
         self.close()
-        wrong = self._wrong or next(iter(self._unproved.values()), None)
+        unproved = (
+            reason
+            for place, reason in self._unproved.items()
+            if not (isinstance(reason, Momentary) and self._key(place) in _seen)
+        )
+        wrong = self._wrong or next(unproved, None)
         columns = {"mitigation": self.name}
         if wrong and run.get("status") == "ok":
             status = NOT_PROVEN if isinstance(wrong, Unproven) else NOT_IN_EFFECT
@@ -135,6 +142,7 @@ class Treatment(Attachment):
         for place, answer in answers.items():
             if answer is None:
                 self._unproved.pop(place, None)
+                _seen.add(self._key(place))
             elif isinstance(answer, Unproven):
                 if place in self._unproved:
                     self._unproved[place] = answer
@@ -143,6 +151,9 @@ class Treatment(Attachment):
                 self._unproved[place] = answer
             else:
                 self._wrong = self._wrong or answer
+
+    def _key(self, place: int) -> tuple[str, tuple[str, ...], int]:
+        return self.name, tuple(self.workload.command) if self.workload else (), place
 
     def _while_running(self, pid: int) -> None:
         self._look(pid, self._launcher and os.path.basename(_proc.executable(pid)) == "nbstart")

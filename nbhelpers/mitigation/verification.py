@@ -13,7 +13,7 @@ from pathlib import Path
 from ..machine import nvml
 from ..machine.parts import LIBRARIES
 from . import _elf, _proc
-from .action import NotYet, Unproven
+from .action import Momentary, NotYet, Unproven
 
 Answer = str | None
 _BLAS = re.compile(r"lib(scipy_)?(openblas|mkl_rt|mkl_core|blis)")
@@ -140,7 +140,7 @@ def _huge_advice(pid: int, value: str) -> Answer:
         rows = Path(f"/proc/{pid}/smaps").read_text(errors="replace").splitlines()
         if any("hg" in row.split() for row in rows if row.startswith("VmFlags:")):
             return None
-    return Unproven("malloc advises no memory of the process for huge pages")
+    return Momentary("malloc advises no memory of the process for huge pages")
 
 
 # ---- OpenMP, BLAS, CUDA, Python, the loader ------------------------------------------------------

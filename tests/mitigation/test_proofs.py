@@ -5,6 +5,7 @@ the mitigation is meant for, run without it, and on one that it means nothing to
 import os
 import subprocess
 import time
+from contextlib import nullcontext
 
 import pytest
 
@@ -12,7 +13,7 @@ from nbhelpers.errors import Unavailable
 from nbhelpers.measurement import run_once
 from nbhelpers.mitigation import Treatment, mitigations, treat_workload, verification
 from nbhelpers.mitigation._kinds import KINDS
-from nbhelpers.mitigation.action import Action, Prepared, Unproven
+from nbhelpers.mitigation.action import Action, Momentary, Prepared
 from nbhelpers.mitigation.preparation import Latency
 from nbhelpers.mitigation.program import Environment, Preload, find_library
 from nbhelpers.mitigation.settings import FrequencyCap, InterruptsAway
@@ -182,4 +183,29 @@ def test_huge_pages_that_are_not_there_may_have_been(binaries):
             answer = verification.proof(process.pid, "GLIBC_TUNABLES", "glibc.malloc.hugetlb=1")
         finally:
             process.kill()
-    assert isinstance(answer, Unproven) and "huge pages" in answer
+    assert isinstance(answer, Momentary) and "huge pages" in answer
+
+
+class Seldom(Action):
+    """Its effect is seen in the first run only."""
+
+    runs = 0
+
+    def held(self, workload):
+        self.runs += 1
+        return nullcontext()
+
+    def check(self, pid):
+        return None if self.runs == 1 else Momentary("nothing to be seen now")
+
+
+@pytest.mark.parametrize("first, status", [(0, "ok"), (1, NOT_PROVEN)])
+def test_what_is_there_for_moments_is_proven_once_for_a_program(first, status, binaries):
+    action = Seldom()
+    action.runs = first
+    workload = program(["sleep", f"0.02{first}"])
+    rows = [run_once(workload, (Treatment("seldom", [action], workload),)) for _ in range(3)]
+    assert [row["status"] for row in rows] == 3 * [status]
+    other = program(["sleep", "0.03"])
+    row = run_once(other, (Treatment("seldom", [action], other),))
+    assert row["status"] == NOT_PROVEN
