@@ -254,7 +254,12 @@ def count(place: Place, outcome: Outcome, before: str) -> None:
 def complain(harness: Harness, outcome: Outcome) -> None:
     """Words that are no message."""
     failed = harness.process.returncode and "refused" not in harness.complaint()
-    if "Traceback" in harness.complaint() or failed:
+    note_words(harness, outcome, bool(failed))
+
+
+def note_words(harness: Harness, outcome: Outcome, wrong: bool = False) -> None:
+    """Its last words, if they are a traceback or known to be wrong."""
+    if wrong or "Traceback" in harness.complaint():
         outcome.tracebacks += 1
         outcome.remarks.append(harness.complaint().strip()[-300:])
 
@@ -265,9 +270,7 @@ def judge(place: Place, harness: Harness, outcome: Outcome, data: str = "data") 
     fine = sum(row.get("status") == "ok" for row in kept.rows)
     outcome.acknowledged += harness.acknowledged()
     outcome.lost += max(0, harness.acknowledged() - fine) + len(kept.damage)
-    if "Traceback" in harness.complaint():
-        outcome.tracebacks += 1
-        outcome.remarks.append(harness.complaint().strip()[-300:])
+    note_words(harness, outcome)
 
 
 def resume(place: Place, outcome: Outcome, workload: str = "plain") -> None:

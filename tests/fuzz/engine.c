@@ -58,7 +58,8 @@ static void draw_operations(struct bytes *from, struct input *to)
     free(wide ? (void *)narrow : size);
 }
 
-/* Dependencies of one sort, grouped as Python has them grouped. Returns how many are valid. */
+/* Dependencies of one sort, grouped as Python has them grouped; none, if one of them is not valid.
+ */
 static void draw_needs(struct bytes *from, struct input *to, int32_t **start, int32_t **local)
 {
     const struct nb_schedule *const schedule = &to->schedule;

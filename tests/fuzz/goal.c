@@ -1,22 +1,7 @@
 /* libFuzzer on the readers of GOAL: a text in pieces of any length, or the reference simulator's
  * binary. */
+#include "../simulation/goal_touch.h"
 #include "bytes.h"
-#include "goal.h"
-
-static void touch(struct goal_columns *columns)
-{
-    struct goal_column *all[] = {&columns->kind,     &columns->peer,        &columns->size,
-                                 &columns->tag,      &columns->cpu,         &columns->nic,
-                                 &columns->done_op,  &columns->done_start,  &columns->begun_start,
-                                 &columns->begun_op, &columns->label_start, &columns->label_text};
-    int64_t sum = 0;
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
-        for (int64_t entry = 0; entry < all[i]->count; entry++)
-            sum += nb_goal_value(all[i], entry) & 1;
-        nb_goal_release(nb_goal_take(all[i]));
-    }
-    EXPECT(sum >= 0);
-}
 
 static int read_text(struct goal_reader *reader, struct bytes from, size_t piece)
 {
