@@ -33,6 +33,28 @@ static inline bool nb_is_realtime(int policy)
     return policy == NB_FIFO || policy == NB_RR;
 }
 
+static inline int nb_kind_of(const struct nb_injection *run, int64_t event)
+{
+    return run->plan.kind ? run->plan.kind[event] : NB_OCCUPY;
+}
+
+/* Whether a lane of this kind disturbs its CPU from others. */
+static inline bool nb_is_from_elsewhere(int kind)
+{
+    return kind == NB_IPI || kind == NB_TLB || kind == NB_MIGRATE;
+}
+
+/* CPUs that a lane of this kind may hold at once: its helper, where it needs one, holds the second.
+ */
+static inline int nb_cpus_of(int kind)
+{
+    return kind == NB_IPI || kind == NB_TLB ? 2 : 1;
+}
+
+struct nb_span { /* of an event; CLOCK_MONOTONIC, or from t0 */
+    int64_t start_ns, end_ns;
+};
+
 static inline uint32_t nb_state(const struct nb_control *control)
 {
     return __atomic_load_n(&control->state, __ATOMIC_ACQUIRE);

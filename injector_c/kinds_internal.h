@@ -7,10 +7,6 @@
 #define NB_LINE_BYTES 64
 #define NB_PAGE_BYTES 4096
 
-struct nb_span { /* of an event, CLOCK_MONOTONIC */
-    int64_t start_ns, end_ns;
-};
-
 struct nb_stressor {
     /* maps, faults in, opens; 0 or -errno */
     int (*arm)(const struct nb_injection *run, int kind, int cpu);

@@ -178,28 +178,47 @@ static int leave_target(const struct nb_injection *run, int cpu)
 
 /* A helper on the target CPU that keeps our memory in use there, for what interrupts only CPUs that
  * use it. It occupies that CPU meanwhile: it runs only while there is something to do, and sleeps
- * in between. */
+ * in between. In real time, lane and helper yield: each may share its CPU with one of another lane,
+ * of the same priority, that would wait for it until the event's end. A helper that nobody needs
+ * for a while sleeps by itself: its lane may not get a CPU to tell it so. */
 
-enum { ASLEEP, AWAKE, ENDING, MISSED_NS = 100000 };
+enum { ASLEEP, AWAKE, ENDING, MISSED_NS = 100000, FORGOTTEN_NS = 10000000 };
 
 static struct {
     pthread_t thread;
     bool exists;
-    uint32_t request; /* a futex */
-    uint32_t beats;   /* counts while it runs */
+    bool yields;       /* while the event is a real-time one */
+    uint32_t request;  /* a futex */
+    uint32_t beats;    /* counts while it runs */
+    int64_t needed_ns; /* when it was last asked to run */
     unsigned char *page;
 } helper;
+
+static void yield_in_realtime(void)
+{
+    if (__atomic_load_n(&helper.yields, __ATOMIC_RELAXED))
+        sched_yield();
+}
+
+static bool is_forgotten(void)
+{
+    return nb_now_ns() - __atomic_load_n(&helper.needed_ns, __ATOMIC_RELAXED) > FORGOTTEN_NS;
+}
 
 static void *help(void *unused)
 {
     for (;;) {
-        const uint32_t request = __atomic_load_n(&helper.request, __ATOMIC_ACQUIRE);
+        uint32_t request = __atomic_load_n(&helper.request, __ATOMIC_ACQUIRE);
         if (request == ENDING)
             return unused;
-        if (request == ASLEEP)
+        if (request == AWAKE && is_forgotten())
+            __atomic_compare_exchange_n(&helper.request, &request, ASLEEP, false, __ATOMIC_ACQ_REL,
+                                        __ATOMIC_ACQUIRE);
+        if (__atomic_load_n(&helper.request, __ATOMIC_ACQUIRE) == ASLEEP)
             syscall(SYS_futex, &helper.request, FUTEX_WAIT_PRIVATE, ASLEEP, NULL, NULL, 0);
         (void)__atomic_load_n(helper.page, __ATOMIC_RELAXED);
         __atomic_add_fetch(&helper.beats, 1, __ATOMIC_RELEASE);
+        yield_in_realtime();
     }
 }
 
@@ -236,6 +255,8 @@ static void match_policy(void)
     if (helper.exists && policy >= 0 && sched_getparam(0, &priority) == 0)
         /* refused: it stays an ordinary one */
         pthread_setschedparam(helper.thread, policy & ~SCHED_RESET_ON_FORK, &priority);
+    const bool yields = policy >= 0 && nb_is_realtime(policy & ~SCHED_RESET_ON_FORK);
+    __atomic_store_n(&helper.yields, yields, __ATOMIC_RELAXED);
 }
 
 /* Whether it has the target CPU at this very moment, or gets it soon: only then is there anybody to
@@ -243,11 +264,14 @@ static void match_policy(void)
 static bool helper_runs(void)
 {
     const uint32_t before = __atomic_load_n(&helper.beats, __ATOMIC_ACQUIRE);
-    const int64_t limit_ns = nb_now_ns() + MISSED_NS;
+    const int64_t now_ns = nb_now_ns();
+    __atomic_store_n(&helper.needed_ns, now_ns, __ATOMIC_RELAXED);
     ask_helper(AWAKE);
-    while (__atomic_load_n(&helper.beats, __ATOMIC_ACQUIRE) - before < 3)
-        if (nb_now_ns() > limit_ns)
+    while (__atomic_load_n(&helper.beats, __ATOMIC_ACQUIRE) - before < 3) {
+        if (nb_now_ns() > now_ns + MISSED_NS)
             return false;
+        yield_in_realtime();
+    }
     return true;
 }
 

@@ -2,14 +2,17 @@
  * may take every CPU at once; how much of its kind an event may ask for.
  *
  * Each real-time lane holds one CPU at most; one that roams counts as a CPU of its own, lanes that
- * are pinned to the same CPU as one. Within a lane an event waits for the end of the one before.
+ * are pinned to the same CPU as one. A lane that disturbs its CPU from others roams; its helper, if
+ * it has one, holds the CPU that is disturbed. Within a lane an event waits for the end of the one
+ * before.
  */
 #define _GNU_SOURCE
 #include "internal.h"
 
 #include <stdlib.h>
 
-enum { SLOTS = NB_MAX_CPUS + NB_MAX_LANES };
+/* of CPUs, of lanes that roam, of the helpers of these */
+enum { ROAMING = NB_MAX_CPUS, HELPING = ROAMING + NB_MAX_LANES, SLOTS = HELPING + NB_MAX_LANES };
 static const int64_t LATEST_NS = INT64_MAX / 2;
 
 /* What leaves a CPU to others; 0: the machine limits it (a bandwidth), or options do (memory). */
@@ -43,23 +46,32 @@ static int intensities(const struct nb_injection *run, struct nb_excess *excess)
     return 0;
 }
 
+/* Lanes that disturb from elsewhere use every CPU if they may not use two. */
+static bool is_anywhere(const struct nb_injection *run, bool elsewhere)
+{
+    int count = 0;
+    for (int i = 0; i < NB_MAX_CPUS / 64; i++)
+        count += __builtin_popcountll(run->roam[i]);
+    return count < (elsewhere ? 2 : 1);
+}
+
 /* Number of CPUs that the lanes may run on; INT_MAX: all of the machine. */
 static int reach(const struct nb_injection *run)
 {
     uint64_t cpus[NB_MAX_CPUS / 64] = {0};
-    bool roams = false, anywhere = true;
+    bool roams = false, elsewhere = false;
     int count = 0;
     for (int lane = 0; lane < run->lane_count; lane++) {
         const int cpu = run->lanes[lane].cpu;
-        roams |= cpu == NB_ROAM;
+        elsewhere |= run->lanes[lane].count > 0 &&
+                     nb_is_from_elsewhere(nb_kind_of(run, run->lanes[lane].first));
+        roams |= elsewhere || cpu == NB_ROAM;
         if (cpu != NB_ROAM)
             cpus[cpu / 64] |= 1ULL << cpu % 64;
     }
-    for (int i = 0; i < NB_MAX_CPUS / 64; i++) {
-        anywhere &= run->roam[i] == 0;
+    for (int i = 0; i < NB_MAX_CPUS / 64; i++)
         count += __builtin_popcountll(cpus[i] | (roams ? run->roam[i] : 0));
-    }
-    return roams && anywhere ? INT_MAX : count;
+    return roams && is_anywhere(run, elsewhere) ? INT_MAX : count;
 }
 
 /* The real-time events of all lanes, and the CPU time that they take. */
@@ -71,18 +83,25 @@ static int64_t count_realtime(const struct nb_injection *run, double *total_ns)
             const int64_t i = run->lanes[lane].first + k;
             if (nb_is_realtime(run->plan.policy[i])) {
                 count++;
-                *total_ns += (double)run->plan.duration_ns[i];
+                *total_ns += (double)run->plan.duration_ns[i] * nb_cpus_of(nb_kind_of(run, i));
             }
         }
     return count;
 }
 
+static void add_edges(struct edge *edges, int64_t *count, int slot, const struct nb_span *span)
+{
+    edges[(*count)++] = (struct edge){span->start_ns, slot, 1};
+    edges[(*count)++] = (struct edge){span->end_ns, slot, -1};
+}
+
+/* At most four an event. */
 static int64_t fill_edges(const struct nb_injection *run, struct edge *edges)
 {
     int64_t count = 0;
     for (int lane = 0; lane < run->lane_count; lane++) {
         const struct nb_lane *slice = &run->lanes[lane];
-        const int slot = slice->cpu == NB_ROAM ? NB_MAX_CPUS + lane : slice->cpu;
+        const bool roams = slice->cpu == NB_ROAM;
         int64_t free_ns = 0;
         for (int64_t i = slice->first; i < slice->first + slice->count; i++) {
             const int64_t planned = run->plan.start_ns[i];
@@ -91,8 +110,12 @@ static int64_t fill_edges(const struct nb_injection *run, struct edge *edges)
             free_ns = free_ns < LATEST_NS ? free_ns : LATEST_NS;
             if (!nb_is_realtime(run->plan.policy[i]) || free_ns == start)
                 continue;
-            edges[count++] = (struct edge){start, slot, 1};
-            edges[count++] = (struct edge){free_ns, slot, -1};
+            const struct nb_span span = {start, free_ns};
+            const int kind = nb_kind_of(run, i);
+            add_edges(edges, &count,
+                      roams || nb_is_from_elsewhere(kind) ? ROAMING + lane : slice->cpu, &span);
+            if (nb_cpus_of(kind) == 2)
+                add_edges(edges, &count, roams ? HELPING + lane : slice->cpu, &span);
         }
     }
     return count;
@@ -189,8 +212,8 @@ static int full_stops(const struct nb_injection *run, struct nb_excess *excess)
     if (rules->cpus < 1 || !least || total_ns <= (double)least * rules->cpus ||
         reach(run) < rules->cpus)
         return 0;
-    struct edge *const edges = malloc(2 * (size_t)count * sizeof *edges);
-    struct stretch *const stretches = malloc((size_t)count * sizeof *stretches);
+    struct edge *const edges = malloc(4 * (size_t)count * sizeof *edges);
+    struct stretch *const stretches = malloc(2 * (size_t)count * sizeof *stretches);
     int error = -ENOMEM;
     if (edges && stretches) {
         const int64_t filled = fill_edges(run, edges);

@@ -8,6 +8,8 @@ import numpy as np
 import pandas as pd
 
 REALTIME = ("SCHED_FIFO", "SCHED_RR")
+FROM_ELSEWHERE = ("ipi", "tlb", "migrate")  # disturb their CPU from another one
+HELPED = ("ipi", "tlb")  # and may need a helper on it meanwhile
 
 
 def is_among(column: pd.Series, names: tuple[str, ...]) -> np.ndarray:
@@ -77,6 +79,20 @@ def longest_full_stop_ns(events: pd.DataFrame, cpu_count: int) -> int:
     if not len(starts):
         return 0
     return _longest(starts[np.append(0, apart)], ends[np.append(apart - 1, len(ends) - 1)])
+
+
+def held_cpus(events: pd.DataFrame) -> pd.DataFrame:
+    """A row for each CPU that an event holds.
+
+    What disturbs a CPU from another one holds that other, which has no number yet (here -1 less the
+    CPU); its helper holds the CPU itself.
+    """
+    elsewhere = is_among(events["kind"], FROM_ELSEWHERE)
+    if not elsewhere.any():
+        return events
+    helped = events[is_among(events["kind"], HELPED)]
+    cpu = events["cpu"].to_numpy()
+    return pd.concat([events.assign(cpu=np.where(elsewhere, -1 - cpu, cpu)), helped])
 
 
 def busiest_second_share(events: pd.DataFrame) -> float:

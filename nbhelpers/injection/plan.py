@@ -17,7 +17,14 @@ from ..noise import NoiseConfig
 from ._check import check_plan
 from ._coalesce import coalesce, queued
 from ._lanes import INTERRUPTS, PLACEMENTS, Placement, parts, places, ranks, slices
-from ._limits import REALTIME, busiest_second_share, is_among, longest_full_stop_ns, realtime_spans
+from ._limits import (
+    REALTIME,
+    busiest_second_share,
+    held_cpus,
+    is_among,
+    longest_full_stop_ns,
+    realtime_spans,
+)
 from .overheads import measure_overheads
 from .rules import (
     DROPPED,
@@ -305,7 +312,7 @@ def _place(event: pd.Series) -> str:
 
 
 def _check_full_stop(events: pd.DataFrame, rules: Rules, cpu_count: int) -> None:
-    stop_ns = longest_full_stop_ns(events, cpu_count)
+    stop_ns = longest_full_stop_ns(held_cpus(events), cpu_count)
     if stop_ns > rules.full_stop_ms * 1e6 and not rules.allow_full_stop:
         raise InputError(
             "the plan takes every CPU of this machine with real-time priority for"

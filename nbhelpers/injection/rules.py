@@ -60,7 +60,8 @@ class Rules:
         An event longer than this is refused.
     full_stop_ms
         A plan that takes every CPU of the machine with real-time priority for longer than this is
-        refused...
+        refused. Interrupts and TLB shootdowns count as two CPUs: one sends them, a helper may hold
+        the other.
     full_stop_second_ms
         A plan that takes every CPU at once with real-time priority for more than this of any
         second, in one piece or in many, is refused...

@@ -8,6 +8,7 @@ import time
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -15,10 +16,11 @@ from hypothesis import strategies as st
 from nbhelpers.errors import InputError
 from nbhelpers.injection import Overheads, make_plan
 from nbhelpers.injection._check import check_plan, lib
+from nbhelpers.injection._limits import held_cpus, longest_full_stop_ns
 from nbhelpers.injection._native import ffi
 from nbhelpers.injection.injector import THROTTLING
 from nbhelpers.injection.replay import Replay
-from nbhelpers.injection.rules import Rules, may_realtime
+from nbhelpers.injection.rules import KIND_CODES, Rules, may_realtime
 from nbhelpers.machine import settings as machine_settings
 from nbhelpers.noise import NoiseConfig, stressor_noise
 from nbhelpers.noise._vocabulary import STRESSORS
@@ -29,8 +31,10 @@ MS, SECOND = 10**6, 10**9
 STEP = 50 * MS
 
 
-def fullest(lanes: list[tuple[int, list]], cpus: int, second_ns=0, ten_ns=0, roam=()):
-    """Code and excess of the C core; a lane is (cpu, [(start_ns, duration_ns, policy)])."""
+def fullest(lanes: list[tuple[int, list]], cpus: int, second_ns=0, ten_ns=0, roam=(), kinds=()):
+    """Code and excess of the C core; a lane is (cpu, [(start_ns, duration_ns, policy)]); kinds, if
+    not all occupy, are one a lane.
+    """
     rows = [event for _, events in lanes for event in events]
     run = ffi.new("struct nb_injection *")
     table = ffi.new("struct nb_lane[]", len(lanes))
@@ -46,6 +50,10 @@ def fullest(lanes: list[tuple[int, list]], cpus: int, second_ns=0, ten_ns=0, roa
         first += len(events)
     for cpu in roam:
         run.roam[0] |= 1 << cpu
+    if kinds:
+        each = [KIND_CODES.get(kind, 0) for (_, events), kind in zip(lanes, kinds) for _ in events]
+        codes = ffi.new("int8_t[]", each)
+        run.plan.kind = codes
     run.rules.cpus = cpus
     run.rules.full_stop_second_ns, run.rules.full_stop_ten_seconds_ns = second_ns, ten_ns
     excess = ffi.new("struct nb_excess *")
@@ -103,6 +111,35 @@ def test_lanes_that_cannot_reach_every_cpu_stop_nobody():
     assert fullest(lanes, 2, second_ns=MS, roam=(1,))[0] == 0
     assert fullest(lanes, 2, second_ns=MS, roam=(0, 1))[0] < 0
     assert fullest([(0, lanes[0][1]), (-1, lanes[1][1])], 2, second_ns=MS, roam=(1,))[0] < 0
+
+
+def realtime(kind: str, intensity: float, seconds: float, cpus: list[int], priority: int):
+    return stressor_noise(kind, intensity, seconds, cpus, policy="SCHED_FIFO", priority=priority)
+
+
+@pytest.mark.parametrize("cpu", [0, -1])
+@pytest.mark.parametrize("kind", sorted(STRESSORS))
+def test_what_needs_a_helper_counts_as_two_cpus(kind, cpu):
+    one = [(cpu, [(0, SECOND, 1)])]
+    assert (fullest(one, 2, second_ns=MS, kinds=[kind])[0] < 0) == (kind in ("ipi", "tlb"))
+    assert fullest(one, 3, second_ns=MS, kinds=[kind])[0] == 0
+    assert fullest([(cpu, [(0, SECOND, 0)])], 2, second_ns=MS, kinds=[kind])[0] == 0
+
+
+@pytest.mark.parametrize("kind", sorted(STRESSORS))
+def test_what_disturbs_a_cpu_from_another_holds_that_other(kind):
+    """Beside a lane that occupies the CPU, the only one that both are for."""
+    lanes = [(0, [(0, SECOND, 1)]), (0, [(0, SECOND, 1)])]
+    refused = kind in ("ipi", "tlb", "migrate")
+    for roam in ((), (1,), (0, 1)):
+        code, excess = fullest(lanes, 2, second_ns=MS, kinds=["occupy", kind], roam=roam)
+        assert (code < 0) == refused and excess.value == (SECOND if refused else 0)
+    table = NoiseConfig.from_events(realtime(kind, 1, 1, [0], 50)).events()
+    alone = longest_full_stop_ns(held_cpus(table), 2)
+    assert alone == (SECOND if kind in ("ipi", "tlb") else 0)
+    beside = pd.concat([table, table.assign(kind="irq")])
+    assert longest_full_stop_ns(held_cpus(beside), 2) == (SECOND if refused else 0)
+    assert longest_full_stop_ns(held_cpus(beside), 3) == 0
 
 
 def every_cpu(period_ms: float, busy_ms: float, seconds: float = 12) -> NoiseConfig:
@@ -259,3 +296,63 @@ def test_beside_the_most_of_a_kind_an_ordinary_process_answers_within_a_second(k
     )
     config = NoiseConfig.from_events(noise)
     assert slowest_answer_s(config, seconds + 0.3, least_share=0) < 1
+
+
+needs_two = pytest.mark.skipif(
+    CPU_COUNT < 2 or not may_realtime(98), reason="needs SCHED_FIFO and two CPUs"
+)
+
+
+@needs_two
+def test_in_real_time_a_lane_and_the_helper_of_another_take_turns():
+    """On the first two CPUs, each of which has a lane and the helper of the other's."""
+    config = NoiseConfig.from_events(realtime("tlb", 1e6, 0.4, [0, 1], 50))
+    replay = Replay(make_plan(config, overheads=Overheads(), exclude_cpus=range(2, CPU_COUNT)))
+    with machine_settings.apply({THROTTLING: -1}, shared=True):
+        try:
+            replay.start()
+            replay.release(time.monotonic_ns())
+            time.sleep(0.6)
+        finally:
+            replay.close()
+    assert replay.log["achieved"].min() > 100
+    assert replay.log["end_ns"].min() > 0 and replay.log["end_ns"].max() < 0.5 * SECOND
+
+
+# the longest time for which an ordinary process on CPU 0 does nothing, from 0.1 to 0.3 s
+LONGEST_GAP = """
+import os, sys, time
+os.sched_setaffinity(0, [0])
+print(flush=True)
+last, gap = int(sys.stdin.readline()) + 10**8, 0
+end = last + 2 * 10**8
+while time.monotonic_ns() < last: time.sleep(0.001)
+while last < end:
+    now = time.monotonic_ns()
+    gap, last = max(gap, now - last), now
+print(gap)
+"""
+
+
+@needs_two
+def test_a_helper_whose_lane_gets_no_cpu_lets_its_own_go():
+    """The lane is on CPU 1, which noise of a higher priority takes from 0.1 to 0.3 s."""
+    noise = realtime("tlb", 1e6, 0.4, [0], 40)
+    above = noise.assign(kind="irq", cpu=1, priority=60, intensity=0.0)
+    above = above.assign(start_ns=100 * MS, duration_ns=200 * MS)
+    config = NoiseConfig.from_events(pd.concat([noise, above]))
+    plan = make_plan(config, "origin", overheads=Overheads(), exclude_cpus=range(2, CPU_COUNT))
+    replay = Replay(plan)
+    pipe = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    with subprocess.Popen([sys.executable, "-c", LONGEST_GAP], **pipe) as ordinary:
+        assert ordinary.stdout.readline() == "\n"
+        with machine_settings.apply({THROTTLING: -1}, shared=True):
+            try:
+                replay.start()
+                begin = time.monotonic_ns()
+                replay.release(begin)
+                gap_ns = int(ordinary.communicate(f"{begin}\n")[0])
+            finally:
+                replay.close()
+    assert (replay.log["outcome"] == lib.NB_INJECTED).all()
+    assert gap_ns < 100 * MS, "the helper held the CPU"
