@@ -32,7 +32,8 @@ needs_fifo = pytest.mark.skipif(not may_realtime(50), reason="SCHED_FIFO is not 
 
 def handed(spoil: Callable[[Replay], None], memory_fd: int = -1) -> int:
     """How the program ends that gets an injection by hand, after `spoil` has been at it."""
-    replay = Replay(make_plan(make_config([(0, "irq", 1 + k, 0.05) for k in range(8)])))
+    # longer than the shortest that any machine can inject: none is carried by another
+    replay = Replay(make_plan(make_config([(0, "irq", 1 + 2 * k, 1) for k in range(8)])))
     run = replay._run
     run.lanes[0].first, run.lanes[0].count = 0, 8
     run.control.state = lib.NB_ARMED
