@@ -51,7 +51,7 @@ def _instances() -> Iterator[str]:
 
 def _groups() -> Iterator[str]:
     """Those of version 1 lie below a mount; those of version 2 below the group of their maker,
-    wherever that is.
+    wherever that is. Those of another user are left to that user's next start and to root's.
     """
     for place, kind in dict.fromkeys((place, kind) for _, place, kind in kernel.mounts()):
         if kind not in ("cgroup", "cgroup2"):
@@ -64,10 +64,17 @@ def _groups() -> Iterator[str]:
                     owner
                     and not kernel.alive(owner)
                     and os.getpid() not in run_groups.members(path)
+                    and _may_remove(path)
                 ):
                     yield from _gone(path, f"the control group {path}", owner)
             wanted = kind == "cgroup2"
             below[:] = [name for name in below if wanted and not kernel.owner_of(name)]
+
+
+def _may_remove(path: str) -> bool:
+    with contextlib.suppress(OSError):  # it is gone
+        return os.geteuid() in (0, os.stat(path).st_uid)
+    return False
 
 
 def _processes() -> Iterator[str]:

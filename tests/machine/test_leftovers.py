@@ -17,6 +17,7 @@ from nbhelpers.errors import SettingError
 from nbhelpers.machine import _watch, doctor, kernel, leftovers, settings
 
 from .conftest import REPOSITORY, as_root, eventually
+from .test_privileged import as_nobody
 from .test_settings import change_of, journals, value, write_by_hand
 
 NOBODY = 65534
@@ -310,16 +311,26 @@ def test_what_cannot_be_removed_is_said_with_its_reason(stray, state):
         assert check.state == "limited" and stray in check.found
 
 
+def place_of_groups() -> Path:
+    """Where a control group can be made."""
+    for _, place, kind in kernel.mounts():
+        if kind in ("cgroup", "cgroup2") and os.access(place, os.W_OK):
+            return Path(place)
+    pytest.skip("no control groups are mounted")
+
+
+@as_root
+def test_a_control_group_of_another_user_is_left_to_that_user(dead, state):
+    left = place_of_groups() / dead
+    left.mkdir()
+    assert as_nobody(lambda: list(leftovers._groups())) == [] and left.exists()
+    assert len(settings.repair()) == 1 and not left.exists()
+
+
 @as_root
 def test_a_control_group_without_owner_is_removed_and_one_of_the_living_stays(dead, state):
-    places = [
-        Path(place)
-        for _, place, kind in kernel.mounts()
-        if kind in ("cgroup", "cgroup2") and os.access(place, os.W_OK)
-    ]
-    if not places:
-        pytest.skip("no control groups are mounted")
-    left, living = places[0] / dead, places[0] / kernel.owned_name("living")
+    place = place_of_groups()
+    left, living = place / dead, place / kernel.owned_name("living")
     left.mkdir()
     living.mkdir()
     try:
