@@ -35,8 +35,10 @@ def guarded_runs() -> Iterator[None]:
         entered = not any(change["kind"] == guardian.RUNS for change in mine.journal.changes)
         if entered:
             mine.add([entry])
-            mine.guard()
     try:
+        if entered:
+            with guardian.locked(folder):
+                mine.guard()
         yield
     finally:
         if entered:

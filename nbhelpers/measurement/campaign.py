@@ -32,6 +32,8 @@ from .attachment import Attachment
 from .run import run_once
 from .table import finished, left_notes, region_notes, runs_table
 
+UNGUARDED = "what runs started goes on if this process is killed, until the next campaign begins"
+
 
 @dataclass(frozen=True)
 class Cell:
@@ -148,7 +150,9 @@ class Campaign:
         self.wanted_runs = int(runs)
         self._store = Store(folder)
         self._holds_machine = False
-        self._repaired: list[str] = []  # what dead processes had left changed on the machine
+        self._repaired: list[
+            str
+        ] = []  # what dead processes had left, and what watches over this one
         names = [cell.name for cell in self.cells]
         if not names or len(set(names)) < len(names):
             raise InputError(
@@ -206,8 +210,8 @@ class Campaign:
         `recorded_runs` for those of all cells.
 
         `attrs["notes"]` : how the campaign grew, which settings were restored that dead processes
-        had left changed, the notes of the attachments, of processes that runs left, and of a region
-        that is not known.
+        had left changed, a guardian that did not start, the notes of the attachments, of processes
+        that runs left, and of a region that is not known.
         """
         names = {cell.name for cell in self.cells}
         table = runs_table([row for row in self._store.rows() if row["cell"] in names])
@@ -285,16 +289,24 @@ class Campaign:
         end of `stack`.
         """
         if not self._missing(self._store.rows()):
+            self._repair()  # what was killed after its last run has nothing to measure
             return
         if not self._holds_machine:
             stack.enter_context(measuring(doing=f"measuring {self._store.folder or 'in memory'}"))
             self._holds_machine = True
             stack.callback(setattr, self, "_holds_machine", False)
             kill_marked(self._store.mark)  # what a crash of ourselves left running
-            with suppress(SettingError):  # nothing can be left changed where no journal can be
-                self._repaired += settings.repair()
+            self._repair()
+            try:
                 stack.enter_context(guarded_runs())
+            except SettingError as error:
+                self._repaired.append(f"{error.what}; {UNGUARDED}")
         self._measure(progress)
+
+    def _repair(self) -> None:
+        """Put back what dead processes left; nothing can be left where no journal can be."""
+        with suppress(SettingError):
+            self._repaired += settings.repair()
 
     def _all_attachments(self) -> list[Attachment]:
         listed = [attachment for cell in self.cells for attachment in cell.attachments] + list(

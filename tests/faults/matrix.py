@@ -19,11 +19,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from nbhelpers.injection.injector import THROTTLING
 from nbhelpers.machine import kernel
 from nbhelpers.records import read
 
 from ..processes import REPOSITORY
-from .child import CALM, SETTING, WORKLOADS
+from .child import CALM, SETTING, VALUE, WORKLOADS
 
 CHILD = str(Path(__file__).with_name("child.py"))
 RUNS = 4
@@ -232,7 +233,29 @@ def _free(path: Path) -> bool:
     return False
 
 
-def count(place: Place, outcome: Outcome, before: str) -> None:
+def settings_now() -> dict[str, str]:
+    """What a campaign changes of the machine, as it is.
+
+    Raises
+    ------
+    RuntimeError
+        It is what a campaign would set: nothing would be changed, and nothing left changed.
+    """
+    found = {path: Path(path).read_text().strip() for path in (SETTING, THROTTLING)}
+    if found[SETTING] == str(VALUE):
+        raise RuntimeError(f"{SETTING} is {VALUE}, left by somebody; put it back: its default is 1")
+    return found
+
+
+def _put_back(before: dict[str, str]) -> int:
+    """How many settings are not as before; they are then."""
+    left = [path for path, value in before.items() if Path(path).read_text().strip() != value]
+    for path in left:
+        Path(path).write_text(before[path])
+    return len(left)
+
+
+def count(place: Place, outcome: Outcome, before: dict[str, str]) -> None:
     """What is not as it was."""
     until = time.monotonic() + 5
     while ours(place) and time.monotonic() < until:
@@ -240,12 +263,14 @@ def count(place: Place, outcome: Outcome, before: str) -> None:
     left = ours(place)
     outcome.processes += len(left)
     outcome.remarks += [f"left: {words.decode(errors='replace')[:90]}" for words in left.values()]
-    outcome.settings += Path(SETTING).read_text().strip() != before
+    outcome.settings += _put_back(before)
     outcome.groups += len(groups())
     outcome.instances += len(instances())
     found = files(place)
     outcome.files += len(found)
     outcome.remarks += [f"file: {name}" for name in found]
+    for journal in (place.folder / "state").glob("*.journal"):
+        outcome.remarks.append(journal.read_text())
     for pid in left:
         with contextlib.suppress(OSError):
             os.kill(pid, signal.SIGKILL)
@@ -330,7 +355,7 @@ def campaign(
     options
         Of `subprocess.Popen`.
     """
-    before = Path(SETTING).read_text().strip()
+    before = settings_now()
     with place_of(draw) as place:
         command = [*through(place), *place.command(workload, runs)]
         trial = Trial(place, Harness(place, command, **options), Outcome())
@@ -363,6 +388,18 @@ def by_signal(role: str, end: str) -> Callable[[random.Random], Outcome]:
         return trial.outcome
 
     return fault
+
+
+def killed_after_the_last_run(draw: random.Random) -> Outcome:
+    """Harness and guardian, while they put the machine back: the next call measures nothing."""
+    with campaign(draw) as trial:
+        while trial.harness.process.poll() is None and trial.harness.acknowledged() < RUNS:
+            time.sleep(0.001)
+        time.sleep(draw.uniform(0, 0.02))
+        for pid in in_role(trial.place, trial.harness, "harness and guardian"):
+            with contextlib.suppress(OSError):
+                os.kill(pid, signal.SIGKILL)
+    return trial.outcome
 
 
 def by_workload(workload: str) -> Callable[[random.Random], Outcome]:
@@ -511,7 +548,7 @@ def two_campaigns(same: bool) -> Callable[[random.Random], Outcome]:
     """Two at a time, in one folder or in two; one may be killed while it waits."""
 
     def fault(draw: random.Random) -> Outcome:
-        outcome, before = Outcome(), Path(SETTING).read_text().strip()
+        outcome, before = Outcome(), settings_now()
         with place_of(draw) as place:
             first = Harness(place, place.command("plain"))
             first.has_begun()
@@ -541,6 +578,7 @@ def two_campaigns(same: bool) -> Callable[[random.Random], Outcome]:
 def kinds() -> dict[str, Callable[[random.Random], Outcome]]:
     """Every kind of fault that can be tried here, by its name."""
     found = {f"{end} to {role}": by_signal(role, end) for end in ENDS for role in ROLES}
+    found["SIGKILL after the last run"] = killed_after_the_last_run
     found |= {f"workload: {name}": by_workload(name) for name in WORKLOADS if name not in CALM}
     found |= {
         f"little: {what}": short_of(what) for what in ("descriptors", "file size", "processes")

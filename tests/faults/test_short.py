@@ -11,15 +11,20 @@ import pytest
 
 from nbhelpers.machine import kernel
 
-from .child import SETTING
-from .matrix import Outcome, count, ours, place_of, stepping_clock
+from .child import SETTING, VALUE
+from .matrix import Outcome, count, ours, place_of, settings_now, stepping_clock
 from .matrix import kinds as all_kinds
 
 pytestmark = [
     pytest.mark.skipif(not os.access(SETTING, os.W_OK), reason="this user may not change sysctls"),
     pytest.mark.usefixtures("binaries"),
 ]
-FEW = ["SIGKILL to all", "SIGKILL to harness", "workload: twice"]
+FEW = [
+    "SIGKILL to all",
+    "SIGKILL to harness",
+    "SIGKILL after the last run",
+    "workload: twice",
+]
 MORE = [
     "SIGSTOP, SIGKILL to supervisor",
     "SIGINT to harness",
@@ -35,14 +40,18 @@ def test_what_is_left_would_be_counted() -> None:
     """Else the zeros below say nothing."""
     with place_of(random.Random(1)) as place:
         command = ["sleep", f"300.0{place.token}"]
+        before = settings_now()
         left = subprocess.Popen(command, env={})
         (place.folder / "tmp/forgotten").write_text("x")
         (place.folder / "state/1-2.journal").write_text("{}")
         try:
             assert list(ours(place)) == [left.pid]
             outcome = Outcome()
-            count(place, outcome, before="another value")
+            Path(SETTING).write_text(str(VALUE))
+            count(place, outcome, before)
+            assert settings_now() == before
         finally:
+            Path(SETTING).write_text(before[SETTING])
             left.kill()
             left.wait()
     assert (outcome.processes, outcome.settings, outcome.files) == (1, 1, 2)

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from nbhelpers.errors import SettingError
 from nbhelpers.machine import _watch, guardian, kernel, settings
+from nbhelpers.machine.run_guard import guarded_runs
 
 from ..processes import run_python
 from .conftest import REPOSITORY, as_root, eventually
@@ -210,6 +211,19 @@ def test_without_a_guardian_nothing_is_changed(knob, state, monkeypatch):
     with pytest.raises(SettingError, match="guardian process did not start"):
         settings.apply({knob: "new"})
     assert value(knob) == "old" and journals(state) == []
+
+
+def test_runs_without_a_guardian_leave_no_journal(state, monkeypatch):
+    """The guardian was killed as it started: nobody would remove the journal after this process."""
+    monkeypatch.setattr(sys, "executable", shutil.which("false"))
+    with pytest.raises(SettingError, match="guardian process did not start"), guarded_runs():
+        pass
+    assert journals(state) == []
+    monkeypatch.undo()
+    monkeypatch.setenv("NOISEBOOK_STATE", str(state))
+    with guarded_runs():
+        assert len(journals(state)) == 1
+    assert journals(state) == []
 
 
 # ---- owners that die -----------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -18,6 +19,8 @@ from nbhelpers.errors import InputError, RunError
 from nbhelpers.measurement import Attachment, Campaign, Cell, calibrate, finished, measure
 from nbhelpers.measurement._orphans import kill_marked
 from nbhelpers.workloads import nbody, program
+
+from ..processes import run_python
 
 pytestmark = pytest.mark.usefixtures("binaries", "nothing_left")
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -158,6 +161,35 @@ def test_killed_in_the_middle_it_goes_on_where_it_was(tmp_path):
     assert [row["run"] for row in rows] == list(range(8)) and Counter(
         (r["round"], r["cell"]) for r in rows
     ).most_common(1)[0][1] == 1
+
+
+def test_what_dead_processes_left_is_put_back_where_nothing_is_missing(tmp_path, monkeypatch):
+    """Harness and guardian were killed after the last run: the next call has nothing to measure."""
+    monkeypatch.setenv("NOISEBOOK_STATE", str(tmp_path / "state"))
+    setting = tmp_path / "setting"
+    setting.write_text("old")
+    quick(tmp_path / "c", runs=1).run()
+    script = """
+        import os, signal, sys
+        from nbhelpers.machine import settings
+        change = settings.apply({sys.argv[1]: "new"})
+        for pid in (change._watched.process.pid, os.getpid()):
+            os.kill(pid, signal.SIGKILL)
+    """
+    killed = run_python(textwrap.dedent(script), setting)
+    assert killed.returncode == -signal.SIGKILL and setting.read_text() == "new\n"
+    campaign = quick(tmp_path / "c", runs=1)
+    campaign.run()
+    assert setting.read_text().strip() == "old" and not list(tmp_path.glob("state/*.journal"))
+    assert f"put back: {setting}" in campaign.runs().attrs["notes"]
+
+
+def test_a_campaign_without_a_guardian_says_so(tmp_path, monkeypatch):
+    monkeypatch.setenv("NOISEBOOK_STATE", str(tmp_path / "state"))
+    monkeypatch.setattr(sys, "executable", shutil.which("false"))
+    table = quick(tmp_path / "c", runs=1).run()
+    assert set(table["status"]) == {"ok"} and not list(tmp_path.glob("state/*.journal"))
+    assert any("guardian process did not start" in note for note in table.attrs["notes"])
 
 
 def test_what_a_killed_harness_left_running_is_found(tmp_path):
