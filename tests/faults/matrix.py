@@ -40,6 +40,7 @@ ENDS = {
     "SIGSTOP, SIGKILL": (signal.SIGSTOP, signal.SIGKILL),
 }
 MOST_MEMORY_KIB = 600_000
+CHANGED = {SETTING: str(VALUE), THROTTLING: "-1"}  # what a campaign sets
 
 
 @dataclass
@@ -241,15 +242,19 @@ def settings_now() -> dict[str, str]:
     RuntimeError
         It is what a campaign would set: nothing would be changed, and nothing left changed.
     """
-    found = {path: Path(path).read_text().strip() for path in (SETTING, THROTTLING)}
-    if found[SETTING] == str(VALUE):
+    found = {path: Path(path).read_text().strip() for path in CHANGED}
+    if found[SETTING] == CHANGED[SETTING]:
         raise RuntimeError(f"{SETTING} is {VALUE}, left by somebody; put it back: its default is 1")
     return found
 
 
 def _put_back(before: dict[str, str]) -> int:
-    """How many settings are not as before; they are then."""
-    left = [path for path, value in before.items() if Path(path).read_text().strip() != value]
+    """How many settings are as a campaign sets them, and were not; they are as before then."""
+    left = [
+        path
+        for path, value in before.items()
+        if Path(path).read_text().strip() == CHANGED[path] != value
+    ]
     for path in left:
         Path(path).write_text(before[path])
     return len(left)

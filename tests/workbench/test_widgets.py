@@ -130,7 +130,7 @@ def chosen(dropdown, part: str) -> None:
 
 def test_a_recorded_campaign_is_picked_from_the_list(bench):
     bench.choices.excluded.value = ("page_faults_per_s",)
-    chosen(bench.choices.campaign, "52-known-causes/slow-path")
+    chosen(bench.choices.campaign, "recorded: 52-known-causes/slow-path")
     assert bench.session == Session("data/recorded/52-known-causes/slow-path")
     assert bench.tabs.selected_index == 1 and "60 runs of 4 cells" in bench.shown["runs"].value
     assert "Opened data/recorded/52-known-causes/slow-path" in bench.shown["opened"].value
