@@ -119,7 +119,8 @@ class Doctor:
 
     def _repr_html_(self) -> str:
         rows = "".join(_html_row("td", asdict(check).values()) for check in self.checks)
-        return f"<table>{_html_row('th', Check.__dataclass_fields__)}{rows}</table>"
+        head = _html_row("th", Check.__dataclass_fields__)
+        return f'<table class="checks">{head}{rows}</table>'
 
 
 def doctor(root: str | Path = "/", trials: Trials | None = None) -> Doctor:
