@@ -150,9 +150,7 @@ class Campaign:
         self.wanted_runs = int(runs)
         self._store = Store(folder)
         self._holds_machine = False
-        self._repaired: list[
-            str
-        ] = []  # what dead processes had left, and what watches over this one
+        self._repaired: list[str] = []  # what dead processes had left; a guardian that is missing
         names = [cell.name for cell in self.cells]
         if not names or len(set(names)) < len(names):
             raise InputError(
