@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterator
 
 from . import guardian, kernel, run_groups
-from ._watch import state_folder, watched
+from ._watch import Watched, state_folder, watched
 
 
 @contextlib.contextmanager
@@ -31,17 +31,16 @@ def guarded_runs() -> Iterator[None]:
     path = f"{run_groups.base() or '/proc'}/{run_groups.prefix()}"
     entry = {"kind": guardian.RUNS, "path": path, "at": 0}
     entry |= {"pid": os.getpid(), "started": kernel.start_time(os.getpid())}
-    with guardian.locked(folder):
-        entered = not any(change["kind"] == guardian.RUNS for change in mine.journal.changes)
-        if entered:
-            mine.add([entry])
-    try:
-        if entered:
-            with guardian.locked(folder):
+    with contextlib.ExitStack() as stack:
+        with guardian.locked(folder):
+            if not any(change["kind"] == guardian.RUNS for change in mine.journal.changes):
+                mine.add([entry])
+                stack.callback(_end, mine, entry)
                 mine.guard()
         yield
-    finally:
-        if entered:
-            with guardian.locked(folder):
-                mine.journal.drop([entry])
-                mine.relax()
+
+
+def _end(mine: Watched, entry: dict) -> None:
+    with guardian.locked(mine.folder):
+        mine.journal.drop([entry])
+        mine.relax()

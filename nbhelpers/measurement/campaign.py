@@ -150,7 +150,7 @@ class Campaign:
         self.wanted_runs = int(runs)
         self._store = Store(folder)
         self._holds_machine = False
-        self._repaired: list[str] = []  # what dead processes had left; a guardian that is missing
+        self._machine_notes: list[str] = []  # what dead processes had left; a guardian's absence
         names = [cell.name for cell in self.cells]
         if not names or len(set(names)) < len(names):
             raise InputError(
@@ -215,7 +215,7 @@ class Campaign:
         table = runs_table([row for row in self._store.rows() if row["cell"] in names])
         attached = [note for attachment in self._all_attachments() for note in attachment.notes]
         seen = left_notes(table) + region_notes(finished(table))
-        table.attrs["notes"] = self.notes + self._repaired + attached + seen
+        table.attrs["notes"] = self.notes + self._machine_notes + attached + seen
         return table
 
     @property
@@ -298,13 +298,13 @@ class Campaign:
             try:
                 stack.enter_context(guarded_runs())
             except SettingError as error:
-                self._repaired.append(f"{error.what}; {UNGUARDED}")
+                self._machine_notes.append(f"{error.what}; {UNGUARDED}")
         self._measure(progress)
 
     def _repair(self) -> None:
         """Put back what dead processes left; nothing can be left where no journal can be."""
         with suppress(SettingError):
-            self._repaired += settings.repair()
+            self._machine_notes += settings.repair()
 
     def _all_attachments(self) -> list[Attachment]:
         listed = [attachment for cell in self.cells for attachment in cell.attachments] + list(

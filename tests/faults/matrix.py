@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -183,6 +183,13 @@ def in_role(place: Place, harness: Harness, role: str) -> list[int]:
     }[role]
 
 
+def send(number: signal.Signals, pids: Iterable[int]) -> None:
+    """Send a signal to processes, some of which may have ended."""
+    for pid in pids:
+        with contextlib.suppress(OSError):
+            os.kill(pid, number)
+
+
 def _name(pid: int) -> str:
     with contextlib.suppress(OSError):
         return Path(f"/proc/{pid}/comm").read_text().strip()
@@ -211,7 +218,7 @@ def instances() -> set[str]:
     return set()
 
 
-def files(place: Place) -> list[str]:
+def files(place: Place) -> list[Path]:
     """Temporary files of ours that nobody uses any more."""
     scratch = Path("/dev/shm") / f"noisebook-scratch-{os.geteuid()}"
     left = [*(place.folder / "tmp").glob("*"), *(place.folder / "state").glob("*.journal")]
@@ -219,7 +226,7 @@ def files(place: Place) -> list[str]:
         left += [
             path for path in scratch.iterdir() if path.stat().st_ctime > place.began and _free(path)
         ]
-    return [path.name for path in left if not path.name.startswith("noisebook-scratch-")]
+    return [path for path in left if not path.name.startswith("noisebook-scratch-")]
 
 
 def _free(path: Path) -> bool:
@@ -244,7 +251,7 @@ def settings_now() -> dict[str, str]:
     """
     found = {path: Path(path).read_text().strip() for path in CHANGED}
     if found[SETTING] == CHANGED[SETTING]:
-        raise RuntimeError(f"{SETTING} is {VALUE}, left by somebody; put it back: its default is 1")
+        raise RuntimeError(f"{SETTING} was left at {VALUE}: echo 1 | sudo tee {SETTING}")
     return found
 
 
@@ -273,12 +280,9 @@ def count(place: Place, outcome: Outcome, before: dict[str, str]) -> None:
     outcome.instances += len(instances())
     found = files(place)
     outcome.files += len(found)
-    outcome.remarks += [f"file: {name}" for name in found]
-    for journal in (place.folder / "state").glob("*.journal"):
-        outcome.remarks.append(journal.read_text())
-    for pid in left:
-        with contextlib.suppress(OSError):
-            os.kill(pid, signal.SIGKILL)
+    outcome.remarks += [f"file: {path.name}" for path in found]
+    outcome.remarks += [path.read_text() for path in found if path.suffix == ".journal"]
+    send(signal.SIGKILL, left)
 
 
 def complain(harness: Harness, outcome: Outcome) -> None:
@@ -385,9 +389,7 @@ def by_signal(role: str, end: str) -> Callable[[random.Random], Outcome]:
             if trial.harness.has_begun():
                 time.sleep(draw.uniform(0, 1.2))
                 for number in ENDS[end]:
-                    for pid in in_role(trial.place, trial.harness, role):
-                        with contextlib.suppress(OSError):
-                            os.kill(pid, number)
+                    send(number, in_role(trial.place, trial.harness, role))
                     if number == signal.SIGSTOP:
                         time.sleep(draw.uniform(0.01, 0.3))
         return trial.outcome
@@ -401,9 +403,7 @@ def killed_after_the_last_run(draw: random.Random) -> Outcome:
         while trial.harness.process.poll() is None and trial.harness.acknowledged() < RUNS:
             time.sleep(0.001)
         time.sleep(draw.uniform(0, 0.02))
-        for pid in in_role(trial.place, trial.harness, "harness and guardian"):
-            with contextlib.suppress(OSError):
-                os.kill(pid, signal.SIGKILL)
+        send(signal.SIGKILL, in_role(trial.place, trial.harness, "harness and guardian"))
     return trial.outcome
 
 
