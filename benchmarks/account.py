@@ -91,7 +91,9 @@ def accounts(folder: Path, runs: pd.DataFrame) -> pd.DataFrame:
     traces, speed = folder / "traces", folder / "speed"
     events, stolen = read_traces(traces, runs), stolen_times(traces, runs)
     samples, waits = read_speed(speed, runs), read_waits(speed, runs)
-    account = Account.of_events(runs, events, stolen, measure_edges(), samples, waits)
+    account = Account.of_events(
+        runs, events, stolen, measure_edges(folder / "edges"), samples, waits
+    )
     return account.table.groupby("run")[list(PARTS)].sum() / 1e6
 
 

@@ -1,22 +1,17 @@
-"""Attribution: false discoveries and power, the labelled share, speed, wide tables, and where
-stopping rules stop.
+"""Attribution: false discoveries and power, the labelled share, and speed.
 
-    python benchmarks/attribution.py [discovery | drift | cutoff | speed | wide | stopping] [--sets
-    200] [--columns 39000] [--rows 14400] [--csv]
+    python benchmarks/attribution.py [discovery | drift | cutoff | speed] [--sets 200]
 
-Without a name all but `wide` are run; data sets are made here, so that their truth is known. Two
-processes share the studies.
+Without a name all are run; data sets are made here, so that their truth is known. Two processes
+share the studies.
 """
 
 import argparse
 import os
-import resource
-import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
-from pathlib import Path
 
 for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
     os.environ.setdefault(name, "1")  # two processes, a thread each
@@ -25,12 +20,11 @@ import numpy as np
 import pandas as pd
 from scipy.stats import binomtest
 
-from nbhelpers.attribution import explain, filter_columns, find_cutoff
+from nbhelpers.attribution import explain, find_cutoff
 from nbhelpers.attribution.null import null_distribution
 from nbhelpers.attribution.screening import Screen
 from nbhelpers.attribution.search import Search, Table
 from nbhelpers.attribution.tree import fit
-from nbhelpers.statistics import stopping
 
 RUNS, COUNTERS = 200, 50
 
@@ -122,25 +116,23 @@ DRIFTS = {
 
 def _one(task: tuple[str, int, str | None]) -> tuple[bool, bool]:
     """Whether a factor was claimed, and whether it is the planted one."""
-    name, seed, cutoff = task
+    name, seed = task
     seconds, counters = (NOISES | PLANTED | DRIFTS)[name](np.random.default_rng(seed))
     runs = pd.DataFrame(
         counters, columns=[f"c{number}" for number in range(counters.shape[1])]
     ).assign(seconds=seconds)
-    explanation = explain(runs, cutoff=cutoff, seed=seed, workers=1)
+    explanation = explain(runs, seed=seed)
     return explanation.found, explanation.found and "c7" in explanation.factors.iloc[0]["members"]
 
 
-def study(
-    cases: dict[str, Callable], sets: int, pool: ProcessPoolExecutor, cutoff: str | None = None
-) -> None:
+def study(cases: dict[str, Callable], sets: int, pool: ProcessPoolExecutor) -> None:
     for name in cases:
         begin = time.perf_counter()
-        results = list(pool.map(_one, [(name, seed, cutoff) for seed in range(sets)], chunksize=4))
+        results = list(pool.map(_one, [(name, seed) for seed in range(sets)], chunksize=4))
         claimed, right = (sum(column) for column in zip(*results))
         first = f"   planted counter first: {share(right, sets)}" if name in PLANTED else ""
         print(
-            f"{name + (', cutoff searched' if cutoff else ''):<34} claimed"
+            f"{name:<34} claimed"
             f" {share(claimed, sets)}{first}   {time.perf_counter() - begin:.0f} s",
             flush=True,
         )
@@ -154,7 +146,6 @@ def benchmark_discovery(options: argparse.Namespace, pool: ProcessPoolExecutor) 
         max(20, options.sets // 4),
         pool,
     )
-    study({"noise": noise}, max(20, options.sets // 4), pool, "search")
     study(PLANTED, max(20, options.sets // 4), pool)
 
 
@@ -254,7 +245,6 @@ def benchmark_speed(options: argparse.Namespace, pool: ProcessPoolExecutor) -> N
         search = Search(Table.of(screen.columns.to_numpy(), []), screen.times, slow)
         actions = {
             "with its null": lambda: explain(runs),
-            "cutoff searched, with its null": lambda: explain(runs, cutoff="search"),
             "without null": lambda: explain(runs, permutations=0),
             "find_cutoff alone": lambda: find_cutoff(runs["seconds"]),
             "the null alone": lambda: null_distribution(search, None, 1000, 0.01, 0),
@@ -266,185 +256,18 @@ def benchmark_speed(options: argparse.Namespace, pool: ProcessPoolExecutor) -> N
             )
 
 
-# Wide tables
-# --------------------------------------------------------------------------------------------------
-
-
-def made_parquet(folder: Path, rows: int, columns: int) -> Path:
-    """A table as profilers write them: constants, counts, floats, and one column in a hundred that
-    goes with the outcome.
-    """
-    import pyarrow as arrow
-    import pyarrow.parquet as parquet
-
-    random = np.random.default_rng(0)
-    seconds = random.lognormal(0, 0.1, rows)
-    kinds = (
-        lambda: np.zeros(rows, np.float32),
-        lambda: random.poisson(3, rows).astype(np.float32),
-        lambda: random.random(rows, np.float32).round(4),
-        lambda: random.normal(100, 5, rows).astype(np.float32).round(3),
-    )
-    table = {"seconds": seconds}
-    for number in range(columns):
-        table[f"metric{number}"] = (
-            (seconds * random.normal(1, 0.5, rows)).astype(np.float32)
-            if number % 100 == 7
-            else kinds[number % 4]()
-        )
-    parquet.write_table(
-        arrow.table(table),
-        folder / "wide.parquet",
-        compression="none",
-        use_dictionary=False,
-        write_statistics=False,
-    )
-    return folder / "wide.parquet"
-
-
-def benchmark_wide(options: argparse.Namespace, pool: ProcessPoolExecutor) -> None:
-    print(
-        f"\n{options.rows} rows × {options.columns} columns filtered to the informative ones"
-        " (bounds: 60 s, 16 GiB)"
-    )
-    with tempfile.TemporaryDirectory() as folder:
-        with ProcessPoolExecutor(
-            1
-        ) as maker:  # in a process of its own, so that its memory is not counted here
-            source = maker.submit(
-                made_parquet, Path(folder), options.rows, options.columns
-            ).result()
-            sources = [source, maker.submit(_as_csv, source).result()] if options.csv else [source]
-        for path in sources:
-            size = path.stat().st_size
-            read = timed(lambda: _read_through(path))
-            with ProcessPoolExecutor(1) as reader:
-                seconds, peak, told = reader.submit(_sieve, path).result()
-            print(
-                f"{path.suffix:<9} {size / 2**30:6.2f} GiB   {seconds:6.1f} s,"
-                f" {seconds / read:6.1f} × reading its bytes, peak {peak:.2f} GiB   {told}",
-                flush=True,
-            )
-
-
-def _as_csv(path: Path) -> Path:
-    import pyarrow.csv as csv
-    import pyarrow.parquet as parquet
-
-    csv.write_csv(parquet.read_table(path), path.with_suffix(".csv"))
-    return path.with_suffix(".csv")
-
-
-def _read_through(path: Path) -> None:
-    with open(path, "rb", buffering=0) as file:
-        while file.read(2**24):
-            pass
-
-
-def _sieve(path: Path) -> tuple[float, float, str]:
-    begin = time.perf_counter()
-    result = filter_columns(path, "seconds")
-    return (
-        time.perf_counter() - begin,
-        resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20,
-        f"{result}",
-    )
-
-
-# Stopping rules
-# --------------------------------------------------------------------------------------------------
-
-
-DISTRIBUTIONS = {
-    "normal, CV 2 %": lambda random, count: random.normal(1, 0.02, count),
-    "lognormal, 0.3": lambda random, count: random.lognormal(0, 0.3, count),
-    "modes 80/20": lambda random, count: (
-        random.normal(1, 0.01, count) + 0.1 * (random.random(count) < 0.2)
-    ),
-    "5 % tail at 1.5 ×": lambda random, count: (
-        random.normal(1, 0.02, count) * np.where(random.random(count) < 0.05, 1.5, 1)
-    ),
-    "autoregression 0.9": lambda random, count: 1 + 0.02 * _autoregression(random, count, 0.9),
-}
-TRUTH_SIZE, MOST_RUNS, REPLAYS = 200_000, 1500, 20
-
-
-def _autoregression(random: np.random.Generator, count: int, rho: float) -> np.ndarray:
-    from scipy.signal import lfilter
-
-    return lfilter([1], [1, -rho], random.normal(size=count + 200))[200:]
-
-
-def _stop(task: tuple[str, str, int]) -> tuple[int, bool, float, float, float, int]:
-    """Runs at the stop, whether it stopped, errors of mean, CV and p99 then, and values beyond 1.25
-    seen.
-    """
-    rule, name, seed = task
-    values = DISTRIBUTIONS[name](np.random.default_rng(seed), MOST_RUNS)
-    end = stopping.evaluate_rule(
-        stopping.RULES[rule],
-        values,
-        np.ones(MOST_RUNS),
-        every=1 if rule in ("count", "duration", "rare mode") else 10,
-    )
-    seen = values[: end.runs]
-    return (
-        end.runs,
-        end.stopped,
-        seen.mean(),
-        seen.std(ddof=1) / seen.mean(),
-        np.quantile(seen, 0.99),
-        int((seen > 1.25).sum()),
-    )
-
-
-def benchmark_stopping(options: argparse.Namespace, pool: ProcessPoolExecutor) -> None:
-    print(
-        f"\nWhere stopping rules stop (median of {REPLAYS} replays of at most {MOST_RUNS} runs),"
-        " and the error of what has been seen by then"
-    )
-    for name, draw in DISTRIBUTIONS.items():
-        truth = draw(np.random.default_rng(10**6), TRUTH_SIZE)
-        true = truth.mean(), truth.std() / truth.mean(), np.quantile(truth, 0.99)
-        print(
-            f"{name:<20} {'rule':<26} {'runs':>5} {'stopped':>8} {'|mean|':>8} {'|CV|':>8}"
-            f" {'|p99|':>8}" + ("   twice in the tail" if "tail" in name else "")
-        )
-        for rule in stopping.RULES:
-            ends = np.array(
-                list(pool.map(_stop, [(rule, name, seed) for seed in range(REPLAYS)], chunksize=2)),
-                float,
-            )
-            errors = [
-                np.median(np.abs(ends[:, 2 + place] / value - 1))
-                for place, value in enumerate(true)
-            ]
-            tail = f" {np.mean(ends[:, 5] >= 2):18.0%}" if "tail" in name else ""
-            print(
-                f"{'':<20} {rule:<26} {np.median(ends[:, 0]):5.0f} {np.mean(ends[:, 1]):8.0%} "
-                + " ".join(f"{error:8.2%}" for error in errors)
-                + tail,
-                flush=True,
-            )
-
-
 BENCHMARKS = {
     "discovery": benchmark_discovery,
     "drift": benchmark_drift,
     "cutoff": benchmark_cutoff,
     "speed": benchmark_speed,
-    "wide": benchmark_wide,
-    "stopping": benchmark_stopping,
 }
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", choices=[*BENCHMARKS, []], default=[])
     parser.add_argument("--sets", type=int, default=200)
-    parser.add_argument("--columns", type=int, default=39_000)
-    parser.add_argument("--rows", type=int, default=14_400)
-    parser.add_argument("--csv", action="store_true", help="the wide table as a CSV, too (4 GB)")
     chosen = parser.parse_args()
     with ProcessPoolExecutor(2) as processes:
-        for wanted in chosen.names or [name for name in BENCHMARKS if name != "wide"]:
+        for wanted in chosen.names or BENCHMARKS:
             BENCHMARKS[wanted](chosen, processes)

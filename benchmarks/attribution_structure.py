@@ -280,7 +280,7 @@ def _one(task: tuple[str, int]) -> tuple[bool, bool, bool, float]:
     frame = SHAPES[name](np.random.default_rng([seed, 14]))
     begin = time.perf_counter()
     try:
-        result = explain(frame, seed=seed, workers=1)
+        result = explain(frame, seed=seed)
     except NoisebookError:
         return False, False, False, time.perf_counter() - begin
     members = {str(one) for one in result.factors["members"].iloc[0]} if result.found else set()

@@ -18,15 +18,16 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from noisebook_known_causes.campaigns import _dose, _place, _plant
+from noisebook_known_causes.catalogue import known_cause
+from noisebook_known_causes.planting import Truth
+from noisebook_known_causes.victims import victim_files
+
 from nbhelpers.errors import NoisebookError
 from nbhelpers.measurement import Attachment
 from nbhelpers.mitigation import autopilot, explain_factor, mitigations
 from nbhelpers.statistics import stopping
 from nbhelpers.studies.cause_proof import CAUSE, prove_cause
-from nbhelpers.studies.known_causes.campaigns import _dose, _place, _plant
-from nbhelpers.studies.known_causes.catalogue import known_cause
-from nbhelpers.studies.known_causes.planting import Truth
-from nbhelpers.studies.known_causes.victims import victim_files
 from nbhelpers.workloads import Workload
 
 CAUSES = (

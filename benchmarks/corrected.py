@@ -36,7 +36,7 @@ def with_corrected(folder: Path, runs: pd.DataFrame) -> pd.DataFrame:
     """The runs that have samples, with `corrected_seconds`."""
     speed, waits = read_speed(folder / "speed", runs), read_waits(folder / "speed", runs)
     runs = runs[runs["run"].isin(speed["run"])]
-    traces, edges = folder / "traces", measure_edges()
+    traces, edges = folder / "traces", measure_edges(folder / "edges")
     parts = []
     for _, own in runs.groupby("cell"):
         own = own.reset_index(drop=True)

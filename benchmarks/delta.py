@@ -77,9 +77,8 @@ def benchmark_delta(count: int, runs: int) -> None:
         )
         seconds, average = timed(lambda: average_noise(events, table))
         report(f"average_noise, {number} runs", count, seconds)
-        for method in ("paper", "compat"):
-            seconds, _ = timed(lambda: delta_noise(events, average, table, method=method))
-            report(f"delta_noise {method}, {number} runs", count, seconds)
+        seconds, _ = timed(lambda: delta_noise(events, average, table))
+        report(f"delta_noise, {number} runs", count, seconds)
 
 
 def benchmark_config(count: int) -> None:

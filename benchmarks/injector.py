@@ -27,12 +27,12 @@ import pandas as pd
 from _c_programs import build
 
 from nbhelpers.injection import Overheads, Plan, Rules, make_plan, measure_overheads
-from nbhelpers.injection.accuracy import quantile_interval
 from nbhelpers.injection.log import DONE, make_log
 from nbhelpers.injection.replay import Replay
 from nbhelpers.injection.rules import may_realtime
 from nbhelpers.machine import online_cpus
 from nbhelpers.noise import NoiseConfig
+from nbhelpers.statistics import quantile_interval
 from nbhelpers.tracing import read_tracepoints
 
 LENGTHS_US = (50, 100, 200, 1000, 3000, 10000)

@@ -125,9 +125,9 @@ def _words(pid: int) -> list[bytes]:
 
 def standing(pids: set[int]) -> dict[str, object]:
     """All that a run may leave behind; `pids` are of the harnesses so far."""
-    with kernel.file_system("tracefs", TRACEFS) as tracefs:
+    with kernel.file_system(TRACEFS) as tracefs:
         instances = [name for name, owner in kernel.instances(tracefs) if owner["pid"] in pids]
-    mounts = [mount for mount in kernel.mounts() if mount[1].startswith("/sys/")]
+    mounts = [mount for mount in kernel.mounts() if mount[0].startswith("/sys/")]
     return {
         "instance": instances,
         "setting": TTL.read_text().strip(),

@@ -23,11 +23,14 @@ from pathlib import Path
 
 import numpy as np
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
 from nbhelpers import program
 from nbhelpers.measurement import run_once
-from nbhelpers.mpi import CallTrace, installation, matched_messages, read_calls, trace_calls
+from nbhelpers.mpi import CallTrace, installation, read_calls, trace_calls
 from nbhelpers.mpi.programs import PROGRAMS
 from nbhelpers.workloads import Region, Workload
+from tests.mpi.messages import matched_messages
 
 
 def our_programs() -> list[list[str]]:

@@ -19,10 +19,9 @@ import numpy as np
 import pandas as pd
 
 from nbhelpers.measurement import Campaign, Cell, finished
-from nbhelpers.studies.originals import FILES, original
+from nbhelpers.measurement.calibration import delay_steps
 from nbhelpers.workloads import Workload, minife, nbody, program, stream, syncbench
 from nbhelpers.workloads.openmp import schedbench
-from nbhelpers.workloads.sizes import delay_steps
 
 THREADS, RESAMPLES, SEED = 2, 10_000, 14
 KERNELS = ("copy", "mul", "add", "triad", "dot")
@@ -30,6 +29,23 @@ CONSTRUCTS = ("parallel", "for", "barrier", "reduction")
 ELEMENTS, REPEATS, BODIES, STEPS, NX = 2**22, 20, 8000, 4, 40
 # of EPCC's 4.0: iterations a thread; a delay so short that the schedule's own cost is most of it
 ITERATIONS, OUTER, SHORT_US = 1024, 20, 0.01
+
+
+FILES = {
+    "nbody": "hecbench-nbody",
+    "stream": "babelstream",
+    "minife": "minife-openmp",
+    "schedbench": "epcc-schedbench",
+    "syncbench": "epcc-syncbench",
+}
+
+
+def original(folder: Path, name: str, **options: object) -> Workload:
+    """The original of one of our programs, unmodified, as data/knowledge/programs describes it."""
+    # HeCBench's kernels ask for 256 threads a team, which only a limit holds to the CPUs
+    env = {"OMP_THREAD_LIMIT": str(len(os.sched_getaffinity(0)))} if name == "nbody" else {}
+    path = folder.expanduser().resolve() / FILES[name]
+    return program(str(path), description=FILES[name], env=env, **options)
 
 
 @dataclass(frozen=True)

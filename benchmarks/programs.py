@@ -20,8 +20,8 @@ import pandas as pd
 
 from nbhelpers.machine import describe
 from nbhelpers.measurement import Campaign, Cell, calibrate, finished, metrics
+from nbhelpers.measurement.calibration import delay_steps
 from nbhelpers.workloads import compilers, syncbench
-from nbhelpers.workloads.sizes import delay_steps
 from nbhelpers.workloads.sycl import PROGRAMS as SYCL
 from nbhelpers.workloads.sycl import available
 

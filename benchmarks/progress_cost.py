@@ -20,7 +20,7 @@ import pandas as pd
 
 from nbhelpers import progress
 from nbhelpers.measurement import Attachment, Campaign, Cell, finished
-from nbhelpers.progress import Pipe, Terminal, reporting
+from nbhelpers.progress import Pipe, Stream, reporting
 from nbhelpers.statistics import bootstrap_ratio
 from nbhelpers.workloads import nbody
 
@@ -109,7 +109,7 @@ def main() -> None:
         )
         reporters = {
             "none": (None, None),
-            "terminal": (Counted(Terminal(os.fdopen(theirs, "w"), 0.0)), cat.pid),
+            "terminal": (Counted(Stream(os.fdopen(theirs, "w"), 0.0)), cat.pid),
             "stage": (Counted(Pipe(str(Path(folder) / "progress"))), listener.pid),
         }
         random, parts = np.random.default_rng(1), []

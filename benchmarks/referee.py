@@ -22,11 +22,17 @@ from nbhelpers.injection import Injector
 from nbhelpers.measurement import finished, recorded_runs
 from nbhelpers.noise import NoiseConfig
 from nbhelpers.outcomes import worst_first
-from nbhelpers.referee.curve import drawn_campaigns
 from nbhelpers.referee.duel import Duel, quads_of
 from nbhelpers.referee.ruling import decide
 from nbhelpers.referee.sides import Side
-from nbhelpers.statistics.sequential import BETTER, LEVEL, OPEN, WITHIN, WORSE, settle
+from nbhelpers.statistics.sequential import (
+    BETTER,
+    LEVEL,
+    OPEN,
+    WITHIN,
+    WORSE,
+    ConfidenceSequence,
+)
 from nbhelpers.tracing import read_traces
 from nbhelpers.workloads import Workload, nbody, program
 
@@ -91,13 +97,49 @@ def share(count: int, total: int) -> str:
     return f"{count} of {total} ({count / total:.2%}, at most {bound:.2%})"
 
 
+def drawn_campaigns(rests: np.ndarray, campaigns: int, size: int, seed: int) -> np.ndarray:
+    """Campaigns of `size` quads from stretches of measured ones, sides by a coin.
+
+    Parameters
+    ----------
+    rests
+        Log ratios of quads of equal sides, n × 2, in the order of time.
+    campaigns, size, seed
+        How many, of how many quads, and the seed of the drawing.
+
+    Returns
+    -------
+    campaigns × size × 2.
+    """
+    random = np.random.default_rng(seed)
+    length = max(1, round(2 * len(rests) ** (1 / 3)))
+    starts = random.integers(len(rests), size=(campaigns, -(-size // length)))
+    places = (starts[..., None] + np.arange(length)) % len(rests)
+    chosen = rests[places.reshape(campaigns, -1)[:, :size]]
+    return chosen * random.choice([-1.0, 1.0], (campaigns, size, 1))
+
+
+def settle(campaigns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Verdicts of campaigns (log ratios, campaigns × quads × 2), and the quads until each."""
+    verdicts, units = [], []
+    for quads in campaigns:
+        sequence = ConfidenceSequence()
+        for first, second in quads:
+            sequence.add(first, second)
+            if sequence.verdict != OPEN:
+                break
+        verdicts.append(sequence.verdict)
+        units.append(sequence.units)
+    return np.array(verdicts), np.array(units)
+
+
 def false_alarms(quads: dict[str, np.ndarray], campaigns: int, pairs: int, seed: int) -> None:
     print(f"\nA/A: {campaigns} campaigns of up to {pairs} pairs each, stretches of recorded runs")
     for name, measured in quads.items():
         drawn = drawn_campaigns(measured, campaigns, pairs // 2, seed)
-        found = settle(drawn)
-        wrong = int(np.isin(found.verdicts, [BETTER, WORSE]).sum())
-        none = np.mean(found.verdicts == WITHIN)
+        verdicts, _ = settle(drawn)
+        wrong = int(np.isin(verdicts, [BETTER, WORSE]).sum())
+        none = np.mean(verdicts == WITHIN)
         print(f"  {name}: false alarms {share(wrong, campaigns)}; within the margin {none:.0%}")
 
 
@@ -106,21 +148,21 @@ def power(quads: dict[str, np.ndarray], campaigns: int, pairs: int, seed: int) -
     for name, measured in quads.items():
         drawn = drawn_campaigns(measured - np.median(measured), campaigns, pairs // 2, seed)
         for change in CHANGES:
-            found = settle(drawn + np.log1p(change))
-            used = 2 * np.where(found.verdicts == WORSE, found.units, pairs // 2)
+            verdicts, units = settle(drawn + np.log1p(change))
+            used = 2 * np.where(verdicts == WORSE, units, pairs // 2)
             mean, ranks = best_pairs(np.ravel(measured), change)
             rows.append(
                 {
                     "program": name,
                     "change": f"{change:.0%}",
                     "paired sd": f"{np.std(measured):.1%} (robust {spread_of(measured):.1%})",
-                    "in 100": f"{np.mean((found.verdicts == WORSE) & (used <= 100)):.0%}",
-                    f"in {pairs}": f"{np.mean(found.verdicts == WORSE):.0%}",
+                    "in 100": f"{np.mean((verdicts == WORSE) & (used <= 100)):.0%}",
+                    f"in {pairs}": f"{np.mean(verdicts == WORSE):.0%}",
                     "mean pairs": round(used.mean()),
                     "p90": round(np.quantile(used, 0.9)),
                     "best mean": round(mean),
                     "best ranks": round(ranks),
-                    "over best": over(found.verdicts, used.mean() / max(min(mean, ranks), 20)),
+                    "over best": over(verdicts, used.mean() / max(min(mean, ranks), 20)),
                 }
             )
     print(
@@ -219,7 +261,7 @@ def events_of(start_ns: int, duration_ns: int) -> pd.DataFrame:
 
 def disturbed(workload: Workload, noise: pd.DataFrame, label: str) -> Side:
     config = NoiseConfig.from_events(noise.assign(run=0), window_ns=10**9)
-    return Side(workload, (Injector(config.for_machine(2), "origin"),), label)
+    return Side(workload, (Injector(config, "origin"),), label)
 
 
 def planted(pairs: int, seconds: float) -> None:

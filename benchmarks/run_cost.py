@@ -21,7 +21,6 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from nbhelpers.measurement import available_layers, metrics, run_once
-from nbhelpers.measurement.layers import LAYERS
 from nbhelpers.statistics import percentile_interval
 from nbhelpers.workloads import program as foreign
 
@@ -135,7 +134,7 @@ sources:
 def print_costs(rounds: int, rng: np.random.Generator) -> None:
     program = "/bin/true"
     workload = foreign(program)
-    names = [name for name in LAYERS if LAYERS[name]]
+    names = [name for name in available_layers().index if metrics(name)]
     variants = {
         "posix_spawn and waitpid": lambda: spawn_and_wait(program),
         "subprocess.run": lambda: subprocess.run([program]),

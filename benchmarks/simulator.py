@@ -3,8 +3,7 @@ figures.
 
 Each row is a process of its own (peak memory); figures are user CPU time on one core. --all adds a
 million ranks with noise, --huge goes on to 10^8 messages. --fan-in: many messages to one rank with
-two CPUs and NICs, `exact` beside `compat`. --threads: wall-clock time on one thread and on two, in
-turn.
+two CPUs and NICs, `exact` beside `compat`.
 """
 
 import argparse
@@ -63,7 +62,8 @@ def measure(pattern: str, ranks: int, noise_name: str) -> dict:
         "seconds": min(seconds),
         "built": built,
         "bytes": (peak - before) * 1024 / schedule.messages,
-        "schedule": schedule.nbytes / schedule.messages,
+        "schedule": sum(each.nbytes for each in vars(schedule).values() if hasattr(each, "nbytes"))
+        / schedule.messages,
     }
 
 
@@ -109,35 +109,6 @@ def print_fan_in() -> None:
     print("Best of 5, the two modes in turn.")
 
 
-def print_threads(rows: list[tuple[str, int, str]], pairs: int = 5) -> None:
-    """One thread and two, in turn, wall-clock time: medians, and the ratio with its range."""
-    from nbhelpers.simulation import LogGOPS, patterns, simulate
-
-    print(
-        f"{'pattern':14} {'ranks':>8} {'noise':>22} {'M events/s: 1':>14} {'2 threads':>10}"
-        f" {'ratio':>6} {'range':>13}"
-    )
-    for pattern, ranks, noise_name in rows:
-        if pattern != "dissemination":
-            continue
-        schedule, noise = patterns.dissemination(ranks, 1), noise_called(noise_name)
-        seconds = np.zeros((pairs, 2))
-        for pair in range(pairs):
-            for threads in (1, 2):
-                start = time.perf_counter()
-                result = simulate(schedule, LogGOPS(), noise, threads=threads)
-                seconds[pair, threads - 1] = time.perf_counter() - start
-                assert result.threads == threads
-        ratio = seconds[:, 0] / seconds[:, 1]
-        one, two = schedule.events / np.median(seconds, axis=0) / 1e6
-        print(
-            f"{pattern:14} {ranks:8} {noise_name:>22} {one:14.2f} {two:10.2f}"
-            f" {np.median(ratio):6.2f} {ratio.min():5.2f} to {ratio.max():4.2f}",
-            flush=True,
-        )
-    print(f"Medians and range of {pairs} pairs.")
-
-
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -146,7 +117,6 @@ def main() -> None:
     )
     parser.add_argument("--all", action="store_true", help="a million ranks with noise, too")
     parser.add_argument("--fan-in", action="store_true", help="many messages to one rank, only")
-    parser.add_argument("--threads", action="store_true", help="one thread beside two, only")
     parser.add_argument("--huge", action="store_true", help="up to 1.09e8 messages (about 6 GB)")
     options = parser.parse_args()
     if options.one:
@@ -176,9 +146,6 @@ def main() -> None:
         if options.huge
         else []
     )
-    if options.threads:
-        print_threads(rows)
-        return
     print(
         f"{'pattern':14} {'ranks':>8} {'noise':>22} {'messages':>11} {'built s':>8} {'CPU s':>8}"
         f" {'M events/s':>11} {'ref.':>6} {'ratio':>6} {'B/message':>10} {'ref.':>6}"

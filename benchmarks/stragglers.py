@@ -13,8 +13,7 @@ import sys
 import time
 
 import numpy as np
-
-from nbhelpers.training import published_job, what_if
+from noisebook_training import published_job, what_if
 
 JOBS = ("ST", "SE", "AR")
 ANALYSER = """

@@ -3,10 +3,10 @@ with noise over its speed without.
 
 A victim on one CPU repeats what its noise should hurt: without noise, with half of what the kind
 can do alone (measured first, in the same run), and with all of it, in random order within each
-round. Interrupts, duty and the small caches are aimed at its CPU, everything else comes from
+round. Interrupts and duty are aimed at its CPU, everything else comes from
 another one. `achieved / asked` near 1 is what a calibrated injector owes; the bound of the victim's
 ratio for half a duty is 1 - 0.5. An effect is shown where the interval of the ratio lies below 1.
-`make bench` takes 4 rounds, a minute; --rounds 12 takes three and narrows the intervals.
+It takes 4 rounds, a minute; --rounds 12 takes three and narrows the intervals.
 """
 
 import argparse
@@ -18,63 +18,45 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 from _c_programs import build
-
-from nbhelpers.injection import Rules, StressorOptions, make_plan, measure_capacity
-from nbhelpers.injection._interrupts import interrupt_counts
+from _capacity import measure_capacity
 from nbhelpers.injection._memory import cache_bytes
 from nbhelpers.injection._scratch import scratch_base
+
+from nbhelpers.injection import Rules, make_plan
 from nbhelpers.injection.replay import Replay
 from nbhelpers.machine import online_cpus
-from nbhelpers.noise import NoiseConfig, stressor_noise, stressor_table
+from nbhelpers.noise import STRESSORS, NoiseConfig, stressor_noise
 from nbhelpers.statistics import percentile_interval
 
 VICTIMS = {
     "duty": "spin",
-    "memory_read": "stream",
-    "memory_write": "stream",
     "memory_stream": "stream",
-    "cache_l1": "cache",
-    "cache_l2": "cache",
     "cache_l3": "last_cache",
-    "memory_hold": "faults",
-    "memory_leak": "faults",
     "io_read": "disk_read",
-    "io_write": "disk_read",
     "io_sync": "disk_read",
     "io_metadata": "names",
     "network": "spin",
     "timer": "spin",
     "ipi": "spin",
-    "tlb": "spin",
-    "migrate": "spin",
 }
-ON_THE_VICTIM = ("duty", "cache_l1", "cache_l2", "timer", "ipi", "tlb", "migrate")
+ON_THE_VICTIM = ("duty", "timer", "ipi")
 SECONDS, LEAD_NS = 0.12, 10_000_000
 SHARES = (0.0, 0.5, 1.0)  # of what a kind can do
-MOST_HELD = 128 * 2**20  # bytes of memory_hold: what can be taken in the time of a run
-COUNTED = {"timer": "LOC", "ipi": "CAL", "tlb": "TLB", "migrate": "RES"}
 
 
 def armed(folder: Path, kind: str, intensity: float, cpus: tuple[int, ...]) -> Replay:
     """Noise that only waits for its start."""
-    policy, priority = (
-        ("SCHED_FIFO", 1) if kind in ("tlb", "migrate") else ("SCHED_OTHER", 0)
-    )  # these need the victim's CPU for a moment
     cpu = cpus[-1 if kind in ON_THE_VICTIM else 0]
-    config = NoiseConfig.from_events(
-        stressor_noise(kind, intensity, SECONDS, [cpu], policy=policy, priority=priority)
-    )
+    config = NoiseConfig.from_events(stressor_noise(kind, intensity, SECONDS, [cpu]))
     rules = Rules(exit_cost_us=0, shortest_us=0, give_up_ms=1000 * SECONDS)
-    replay = Replay(
-        make_plan(config, "origin", rules=rules, stressors=StressorOptions(folder=folder))
-    )
+    replay = Replay(make_plan(config, "origin", rules=rules, scratch=folder))
     replay.start()
     return replay
 
 
 def wanted_cache() -> int:
     """Half of the L3 cache: it stays there as long as others want at most the other half."""
-    return min(max(cache_bytes()[2] // 2, 2**20), 64 * 2**20)
+    return min(max(cache_bytes() // 2, 2**20), 64 * 2**20)
 
 
 def suffer(program: Path, folder: Path, kind: str, intensity: float, cpus: tuple[int, ...]) -> dict:
@@ -94,11 +76,9 @@ def suffer(program: Path, folder: Path, kind: str, intensity: float, cpus: tuple
         t0_ns = time.monotonic_ns() + LEAD_NS
         if replay:
             replay.release(t0_ns)
-        before = interrupt_counts()
         printed, _ = victim.communicate(f"{t0_ns}\n", timeout=20)
         if replay:
             replay.wait(20)
-        counted = (interrupt_counts() - before).loc[cpus[-1]]
     finally:
         victim.kill()
         victim.wait()
@@ -111,7 +91,6 @@ def suffer(program: Path, folder: Path, kind: str, intensity: float, cpus: tuple
         "speed": int(printed) / SECONDS,
         "asked": intensity,
         "achieved": replay.log["achieved"][0] if replay else np.nan,
-        "counted_per_s": counted.get(COUNTED.get(kind), np.nan) / SECONDS,
     }
 
 
@@ -142,8 +121,6 @@ def summarise(runs: pd.DataFrame) -> pd.DataFrame:
                 "pairs": len(ratios),
                 "asked": noisy["asked"].iloc[0],
                 "achieved/asked": (noisy["achieved"] / noisy["asked"]).median(),
-                "kernel counts/s": noisy["counted_per_s"].median(),
-                "of them without": calm["counted_per_s"].median(),
                 "victim's ratio": np.median(ratios) if len(ratios) else np.nan,
                 "low": low,
                 "high": high,
@@ -174,22 +151,20 @@ def measure(
 
 
 def main() -> None:
-    cpus, table = online_cpus(), stressor_table().set_index("kind")
-    usable = [kind for kind in VICTIMS if len(cpus) > 1 or table.loc[kind, "needs"] != "cpus"]
+    cpus = online_cpus()
+    usable = [kind for kind in VICTIMS if len(cpus) > 1 or STRESSORS[kind].needs != "cpus"]
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=4)
     parser.add_argument("--kinds", nargs="+", choices=usable, default=usable)
     arguments = parser.parse_args()
     limits = measure_capacity(tuple(arguments.kinds), cpu=cpus[-1]).set_index("kind")["achieved"]
-    if "memory_hold" in limits:
-        limits["memory_hold"] = min(limits["memory_hold"], MOST_HELD)
     result = summarise(measure(arguments.kinds, limits, arguments.rounds, cpus)).set_index(
         ["kind", "share"]
     )
     result = result.loc[
         [(kind, share) for kind in arguments.kinds for share in SHARES[1:]]
     ].reset_index(level="share")
-    result.insert(2, "unit", table["unit"])
+    result.insert(2, "unit", [STRESSORS[kind].unit for kind in result.index])
     print(
         f"{arguments.rounds} rounds of {SECONDS} s without noise and with two intensities, in"
         f" random order; the victim is on CPU {cpus[-1]}; ratio: its speed with noise over without,"

@@ -26,13 +26,6 @@ static int64_t now_ns(void)
     return now.tv_sec * 1000000000LL + now.tv_nsec;
 }
 
-static void walk(size_t bytes)
-{
-    static size_t at;
-    for (int i = 0; i < 1024; i++, at = (at + 64) % bytes)
-        *(volatile uint64_t *)(buffer + at) += 1;
-}
-
 static void spin(void)
 {
     for (volatile int i = 0; i < 2000; i++)
@@ -41,12 +34,9 @@ static void spin(void)
 
 static void stream(void)
 {
-    walk(MEMORY);
-}
-
-static void cache(void)
-{
-    walk((size_t)256 << 10);
+    static size_t at;
+    for (int i = 0; i < 1024; i++, at = (at + LINE) % MEMORY)
+        *(volatile uint64_t *)(buffer + at) += 1;
 }
 
 /* Sattolo's shuffle: one ring through all lines, which no prefetcher foresees. */
@@ -71,13 +61,6 @@ static void last_cache(void)
 {
     for (int i = 0; i < 1024; i++)
         next = *(void **volatile *)next;
-}
-
-static void faults(void)
-{
-    madvise(buffer, 1 << 18, MADV_DONTNEED);
-    for (int i = 0; i < 1 << 18; i += 4096)
-        ((volatile unsigned char *)buffer)[i] = 1;
 }
 
 /* Past the page cache. Whoever writes and syncs is served by the syncs of others, too, and may even
@@ -112,10 +95,13 @@ static void names(void)
 static const struct {
     const char *name;
     void (*work)(void);
-} victims[] = {{"spin", spin},     {"stream", stream},
-               {"cache", cache},   {"last_cache", last_cache},
-               {"faults", faults}, {"disk_read", disk_read},
-               {"names", names}};
+} victims[] = {
+    {"spin", spin},
+    {"stream", stream},
+    {"last_cache", last_cache},
+    {"disk_read", disk_read},
+    {"names", names}
+};
 
 int main(int count, char **words)
 {
@@ -128,8 +114,7 @@ int main(int count, char **words)
     buffer = mmap(NULL, MEMORY, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (buffer == MAP_FAILED)
         return 1;
-    if (strcmp(words[1], "faults"))
-        memset(buffer, 1, MEMORY);
+    memset(buffer, 1, MEMORY);
     if (open_files(words[4]))
         return 1;
     if (!strcmp(words[1], "last_cache"))

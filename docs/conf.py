@@ -94,7 +94,7 @@ def _face_page(packages: list[str]) -> str:
 def _face_row(name: str) -> str:
     """The name, which leads to its entry, and its first sentence."""
     found = getattr(nbhelpers, name)
-    home = f"nbhelpers.{nbhelpers._FACE[name]}.{name}"
+    home = f"{found.__module__.rpartition('.')[0]}.{name}"
     return f"* :py:obj:`nb.{name} <{home}>`: {_first_sentence(found)}"
 
 

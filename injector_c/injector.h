@@ -40,19 +40,11 @@
 /* outcome of an event; a fresh log is all zero */
 #define NB_NOT_REACHED 0
 #define NB_INJECTED 1
-#define NB_LATE 2      /* woke after the allowance, with its planned duration */
-#define NB_CUT 3       /* the end came in the middle of it */
-#define NB_DROPPED 4   /* woke too late: see lateness */
-#define NB_TRUNCATED 5 /* woke late, ended at its planned end */
-
-/* what becomes of an event that wakes after the allowance; one that wakes after give_up_ns is
- * dropped in any case */
-/* NB_CATCH_UP: it keeps its duration, counted from then; events behind it wait, and pauses between
+/* woke after the allowance, with its planned duration; events behind it wait, and pauses between
  * them use lateness up */
-#define NB_CATCH_UP 0
-#define NB_DROP 1 /* it is not injected */
-/* it ends when it should have ended: what it missed is not injected */
-#define NB_TRUNCATE 2
+#define NB_LATE 2
+#define NB_CUT 3     /* the end came in the middle of it */
+#define NB_DROPPED 4 /* woke after give_up_ns */
 
 /* state of an injection (a futex) */
 #define NB_ARMED 0
@@ -129,7 +121,6 @@ struct nb_rules {
     int64_t wake_allowance_ns;
     int64_t give_up_ns; /* an event that wakes later than this is dropped */
     struct nb_costs costs[NB_CORE_KINDS];
-    int64_t lateness;         /* NB_CATCH_UP, ... */
     int64_t longest_event_ns; /* longer ones are refused */
     int64_t limit_ns;         /* everything ends so long after t0 */
     int64_t armed_limit_ns;   /* or so long after nb_start, if never released */

@@ -38,17 +38,27 @@ static inline int nb_kind_of(const struct nb_injection *run, int64_t event)
     return run->plan.kind ? run->plan.kind[event] : NB_OCCUPY;
 }
 
+/* Whether there is such a kind. */
+static inline bool nb_is_kind(int kind)
+{
+    switch (kind) {
+    case NB_DUTY:
+    case NB_MEMORY_STREAM:
+    case NB_CACHE_L3:
+    case NB_IO_READ:
+    case NB_IO_SYNC:
+    case NB_IO_METADATA:
+    case NB_NETWORK:
+    case NB_TIMER:
+    case NB_IPI: return true;
+    default: return false;
+    }
+}
+
 /* Whether a lane of this kind disturbs its CPU from others. */
 static inline bool nb_is_from_elsewhere(int kind)
 {
-    return kind == NB_IPI || kind == NB_TLB || kind == NB_MIGRATE;
-}
-
-/* CPUs that a lane of this kind may hold at once: its helper, where it needs one, holds the second.
- */
-static inline int nb_cpus_of(int kind)
-{
-    return kind == NB_IPI || kind == NB_TLB ? 2 : 1;
+    return kind == NB_IPI;
 }
 
 struct nb_span { /* of an event; CLOCK_MONOTONIC, or from t0 */

@@ -13,9 +13,9 @@ enum { DEBT_NS = 10000000, STUCK_NS = 1000000, SPIN_NS = 50000 };
 
 static int64_t cpu_seen_ns;
 
-static int arm_duty(const struct nb_injection *run, int kind, int cpu)
+static int arm_duty(const struct nb_injection *run, int cpu)
 {
-    (void)run, (void)kind, (void)cpu;
+    (void)run, (void)cpu;
     return 0;
 }
 
@@ -49,30 +49,17 @@ static double unit_ns(const struct nb_stressor *stressor)
 }
 
 static const struct nb_stressor *const stressors[NB_KIND_COUNT] = {
-    [NB_DUTY] = &duty,
-    [NB_MEMORY_READ] = &nb_memory_read,
-    [NB_MEMORY_WRITE] = &nb_memory_write,
-    [NB_MEMORY_STREAM] = &nb_memory_stream,
-    [NB_CACHE_L1] = &nb_cache,
-    [NB_CACHE_L2] = &nb_cache,
-    [NB_CACHE_L3] = &nb_cache,
-    [NB_MEMORY_HOLD] = &nb_memory_hold,
-    [NB_MEMORY_LEAK] = &nb_memory_leak,
-    [NB_IO_READ] = &nb_io_read,
-    [NB_IO_WRITE] = &nb_io_write,
-    [NB_IO_SYNC] = &nb_io_sync,
-    [NB_IO_METADATA] = &nb_io_metadata,
-    [NB_NETWORK] = &nb_network,
-    [NB_TIMER] = &nb_timer,
-    [NB_IPI] = &nb_ipi,
-    [NB_TLB] = &nb_tlb,
-    [NB_MIGRATE] = &nb_migrate
+    [NB_DUTY] = &duty,          [NB_MEMORY_STREAM] = &nb_memory_stream,
+    [NB_CACHE_L3] = &nb_cache,  [NB_IO_READ] = &nb_io_read,
+    [NB_IO_SYNC] = &nb_io_sync, [NB_IO_METADATA] = &nb_io_metadata,
+    [NB_NETWORK] = &nb_network, [NB_TIMER] = &nb_timer,
+    [NB_IPI] = &nb_ipi
 };
 static const struct nb_stressor *armed; /* of this lane */
 
 static const struct nb_stressor *stressor_of(int kind)
 {
-    return kind > 0 && kind < NB_KIND_COUNT ? stressors[kind] : NULL;
+    return nb_is_kind(kind) ? stressors[kind] : NULL;
 }
 
 /* A lane has one kind of noise, so that kinds can overlap in time, and none makes another late. */
@@ -86,7 +73,7 @@ int nb_kinds_arm(const struct nb_injection *run, const struct nb_lane *lane)
         if (kind[i] != kind[lane->first])
             return EINVAL;
     armed = stressor_of(kind[lane->first]);
-    return armed ? -armed->arm(run, kind[lane->first], lane->cpu) : EINVAL;
+    return armed ? -armed->arm(run, lane->cpu) : EINVAL;
 }
 
 void nb_kinds_disarm(void)
@@ -100,7 +87,7 @@ static const double WHOLE = 0.999; /* of a granule: rounding of times must not c
 
 struct pace {
     const struct nb_stressor *stressor;
-    double per_ns, level; /* units a nanosecond, or to be reached and held */
+    double per_ns; /* units a nanosecond */
     int64_t start_ns, end_ns;
     double done, forgiven;
     int64_t *gap_ns;
@@ -112,7 +99,7 @@ static double due_by(const struct pace *pace, int64_t now_ns)
 {
     const int64_t ahead_ns = nb_least(now_ns + pace->stressor->quantum_ns, pace->end_ns) -
                              pace->start_ns;
-    const double due = pace->stressor->is_level ? pace->level : pace->per_ns * (double)ahead_ns;
+    const double due = pace->per_ns * (double)ahead_ns;
     return due > (double)pace->stressor->granule ? due : (double)pace->stressor->granule;
 }
 
@@ -123,7 +110,7 @@ static int64_t next_due_ns(const struct pace *pace)
                  granule = (double)pace->stressor->granule;
     const double done = pace->done + pace->forgiven,
                  left_ns = (double)(pace->end_ns - pace->start_ns);
-    if (pace->stressor->is_level || done + WHOLE * granule > pace->per_ns * left_ns)
+    if (done + WHOLE * granule > pace->per_ns * left_ns)
         return pace->end_ns;
     const double after_ns = (done + (quantum > granule ? quantum : granule)) / pace->per_ns -
                             (double)pace->stressor->quantum_ns;
@@ -132,8 +119,6 @@ static int64_t next_due_ns(const struct pace *pace)
 
 static void nap(struct nb_actor *self, const struct pace *pace, int64_t when_ns)
 {
-    if (pace->stressor->rest)
-        pace->stressor->rest();
     nb_sleep_in_state(self->run->control, NB_RELEASED,
                       nb_least(when_ns, nb_least(pace->end_ns, self->hard_end_ns)));
 }
@@ -154,7 +139,7 @@ static int64_t advance(struct pace *pace, int64_t now_ns, double missing)
 static void forgive(struct pace *pace, double missing)
 {
     const double most = pace->per_ns * DEBT_NS + (double)pace->stressor->most;
-    if (!pace->stressor->is_level && missing > most)
+    if (missing > most)
         pace->forgiven += missing - most;
 }
 
@@ -177,21 +162,19 @@ static bool keep_pace(struct nb_actor *self, struct pace *pace, int *error)
         const int64_t did = advance(pace, now, missing);
         if (did < 0)
             *error = (int)-did;
-        if (did == 0) /* without a rest: what it waits for may come while it sleeps */
+        if (did == 0)
             nb_sleep_in_state(self->run->control, NB_RELEASED,
                               nb_least(now + STUCK_NS, nb_least(pace->end_ns, self->hard_end_ns)));
     }
 }
 
-/* Steps from start_ns to end_ns; *units: how many were done, or are held. */
+/* Steps from start_ns to end_ns; *units: how many were done. */
 static bool run_paced(struct nb_actor *self, const struct nb_stressor *stressor, int64_t i,
                       const struct nb_span *span, double *units)
 {
-    const double intensity = self->run->plan.intensity[i];
     struct pace pace = {
         .stressor = stressor,
-        .per_ns = intensity / unit_ns(stressor),
-        .level = intensity,
+        .per_ns = self->run->plan.intensity[i] / unit_ns(stressor),
         .start_ns = span->start_ns,
         .end_ns = span->end_ns,
         .gap_ns = &self->run->log.gap_ns[i]
@@ -200,8 +183,6 @@ static bool run_paced(struct nb_actor *self, const struct nb_stressor *stressor,
     if (stressor->begin)
         stressor->begin();
     const bool whole = keep_pace(self, &pace, &error);
-    if (stressor->rest)
-        stressor->rest();
     *units = pace.done;
     if (error && !self->lane->error)
         self->lane->error = error;
@@ -224,8 +205,6 @@ bool nb_kind_run(struct nb_actor *self, int64_t i)
                                      : run_paced(self, stressor, i, &span, &units);
     const double lasted_ns = (double)(nb_now_ns() - span.start_ns);
     if (run->log.achieved)
-        run->log.achieved[i] = stressor->is_level ? units : units / lasted_ns * unit_ns(stressor);
-    if (stressor->finish)
-        stressor->finish();
+        run->log.achieved[i] = units / lasted_ns * unit_ns(stressor);
     return whole;
 }

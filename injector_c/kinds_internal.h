@@ -9,12 +9,10 @@
 
 struct nb_stressor {
     /* maps, faults in, opens; 0 or -errno */
-    int (*arm)(const struct nb_injection *run, int kind, int cpu);
+    int (*arm)(const struct nb_injection *run, int cpu);
     /* does about so many units, at least a granule: how many, or -errno; 0: no progress just now */
     int64_t (*step)(int64_t wanted);
-    void (*begin)(void);  /* at an event's start, with its policy */
-    void (*rest)(void);   /* before each sleep, and at an event's end */
-    void (*finish)(void); /* at an event's end: gives back what it took */
+    void (*begin)(void); /* at an event's start */
     void (*disarm)(void);
     /* in place of paced steps */
     bool (*run)(struct nb_actor *self, double intensity, const struct nb_span *span, double *units);
@@ -22,16 +20,13 @@ struct nb_stressor {
     /* units of the largest step: short enough to look up every 100 us, where the kernel permits */
     int64_t most;
     int64_t quantum_ns; /* steps are done at once for so long, then it sleeps */
-    bool is_level;      /* the intensity is to be reached and held; otherwise it is a rate */
 };
 
 /* Of a stressor: its least and its largest step; paced by the millisecond. */
 #define NB_PACED(least, largest) .granule = least, .most = largest, .quantum_ns = 1000000
 
-extern const struct nb_stressor nb_memory_read, nb_memory_write, nb_memory_stream, nb_cache,
-    nb_memory_hold, nb_memory_leak;
-extern const struct nb_stressor nb_io_read, nb_io_write, nb_io_sync, nb_io_metadata, nb_network;
-extern const struct nb_stressor nb_timer, nb_ipi, nb_tlb, nb_migrate;
+extern const struct nb_stressor nb_memory_stream, nb_cache, nb_io_read, nb_io_sync, nb_io_metadata,
+    nb_network, nb_timer, nb_ipi;
 
 /* Makes ready what the lane's events need; 0 or an errno. A lane has events of one kind only. */
 int nb_kinds_arm(const struct nb_injection *run, const struct nb_lane *lane);
@@ -41,9 +36,6 @@ bool nb_kind_run(struct nb_actor *self, int64_t i);
 void nb_kinds_disarm(void);
 /* Removes the scratch folder, once no lane is left. System calls only. */
 void nb_kinds_clean(const struct nb_injection *run);
-
-/* MemAvailable of /proc/meminfo in bytes; 0 where it can't be read. */
-int64_t nb_available_memory(void);
 
 static inline int64_t nb_least(int64_t one, int64_t other)
 {

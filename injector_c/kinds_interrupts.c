@@ -4,13 +4,10 @@
 #define _GNU_SOURCE
 #include "kinds_internal.h"
 
-#include <linux/membarrier.h>
 #include <linux/perf_event.h>
-#include <pthread.h>
 #include <sched.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/timerfd.h>
 
@@ -30,9 +27,9 @@ static void disarm_timers(void)
     }
 }
 
-static int arm_timers(const struct nb_injection *run, int kind, int cpu)
+static int arm_timers(const struct nb_injection *run, int cpu)
 {
-    (void)run, (void)kind, (void)cpu;
+    (void)run, (void)cpu;
     struct rlimit files;
     if (getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur < files.rlim_max) {
         files.rlim_cur = files.rlim_max;
@@ -132,13 +129,6 @@ static int next_cpu(int cpu)
     return cpu;
 }
 
-static int go_to(pthread_t thread, int cpu)
-{
-    unsigned long mask[sizeof online / sizeof online[0]] = {0};
-    mask[cpu / WORD] = 1UL << (cpu % WORD);
-    return -pthread_setaffinity_np(thread, sizeof mask, (const cpu_set_t *)mask);
-}
-
 /* online: the CPUs that roaming lanes may use; if these are not two, every CPU that there is. */
 static int find_online(const struct nb_injection *run)
 {
@@ -176,123 +166,8 @@ static int leave_target(const struct nb_injection *run, int cpu)
     return error || cpu == NB_ROAM ? error : keep_off(cpu);
 }
 
-/* A helper on the target CPU that keeps our memory in use there, for what interrupts only CPUs that
- * use it. It occupies that CPU meanwhile: it runs only while there is something to do, and sleeps
- * in between. In real time, lane and helper yield: each may share its CPU with one of another lane,
- * of the same priority, that would wait for it until the event's end. A helper that nobody needs
- * for a while sleeps by itself: its lane may not get a CPU to tell it so. */
-
-enum { ASLEEP, AWAKE, ENDING, MISSED_NS = 100000, FORGOTTEN_NS = 10000000 };
-
-static struct {
-    pthread_t thread;
-    bool exists;
-    bool yields;       /* while the event is a real-time one */
-    uint32_t request;  /* a futex */
-    uint32_t beats;    /* counts while it runs */
-    int64_t needed_ns; /* when it was last asked to run */
-    unsigned char *page;
-} helper;
-
-static void yield_in_realtime(void)
-{
-    if (__atomic_load_n(&helper.yields, __ATOMIC_RELAXED))
-        sched_yield();
-}
-
-static bool is_forgotten(void)
-{
-    return nb_now_ns() - __atomic_load_n(&helper.needed_ns, __ATOMIC_RELAXED) > FORGOTTEN_NS;
-}
-
-static void *help(void *unused)
-{
-    for (;;) {
-        uint32_t request = __atomic_load_n(&helper.request, __ATOMIC_ACQUIRE);
-        if (request == ENDING)
-            return unused;
-        if (request == AWAKE && is_forgotten())
-            __atomic_compare_exchange_n(&helper.request, &request, ASLEEP, false, __ATOMIC_ACQ_REL,
-                                        __ATOMIC_ACQUIRE);
-        if (__atomic_load_n(&helper.request, __ATOMIC_ACQUIRE) == ASLEEP)
-            syscall(SYS_futex, &helper.request, FUTEX_WAIT_PRIVATE, ASLEEP, NULL, NULL, 0);
-        (void)__atomic_load_n(helper.page, __ATOMIC_RELAXED);
-        __atomic_add_fetch(&helper.beats, 1, __ATOMIC_RELEASE);
-        yield_in_realtime();
-    }
-}
-
-static void ask_helper(uint32_t what)
-{
-    if (__atomic_exchange_n(&helper.request, what, __ATOMIC_ACQ_REL) != what)
-        syscall(SYS_futex, &helper.request, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
-}
-
-static int start_helper(void)
-{
-    if (target_cpu == NB_ROAM)
-        target_cpu = next_cpu(sched_getcpu());
-    const int stuck = keep_off(target_cpu);
-    if (stuck)
-        return stuck;
-    void *page = mmap(NULL, NB_PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
-                      0);
-    if (page == MAP_FAILED)
-        return -errno;
-    helper.page = page;
-    helper.request = ASLEEP;
-    *(volatile unsigned char *)page = 1;
-    const int error = pthread_create(&helper.thread, NULL, help, NULL);
-    helper.exists = error == 0;
-    return error ? -error : go_to(helper.thread, target_cpu);
-}
-
-/* The helper has the policy of the event that it helps. */
-static void match_policy(void)
-{
-    struct sched_param priority;
-    const int policy = sched_getscheduler(0);
-    if (helper.exists && policy >= 0 && sched_getparam(0, &priority) == 0)
-        /* refused: it stays an ordinary one */
-        pthread_setschedparam(helper.thread, policy & ~SCHED_RESET_ON_FORK, &priority);
-    const bool yields = policy >= 0 && nb_is_realtime(policy & ~SCHED_RESET_ON_FORK);
-    __atomic_store_n(&helper.yields, yields, __ATOMIC_RELAXED);
-}
-
-/* Whether it has the target CPU at this very moment, or gets it soon: only then is there anybody to
- * interrupt. */
-static bool helper_runs(void)
-{
-    const uint32_t before = __atomic_load_n(&helper.beats, __ATOMIC_ACQUIRE);
-    const int64_t now_ns = nb_now_ns();
-    __atomic_store_n(&helper.needed_ns, now_ns, __ATOMIC_RELAXED);
-    ask_helper(AWAKE);
-    while (__atomic_load_n(&helper.beats, __ATOMIC_ACQUIRE) - before < 3) {
-        if (nb_now_ns() > now_ns + MISSED_NS)
-            return false;
-        yield_in_realtime();
-    }
-    return true;
-}
-
-static void rest_helper(void)
-{
-    if (helper.exists)
-        ask_helper(ASLEEP);
-}
-
-static void end_helper(void)
-{
-    if (!helper.exists)
-        return;
-    ask_helper(ENDING);
-    pthread_join(helper.thread, NULL);
-    munmap(helper.page, NB_PAGE_BYTES);
-    helper.exists = false;
-}
-
 /* Function calls: reading another CPU's perf counter makes the kernel ask that CPU, whatever it
- * runs. Where perf isn't permitted, a memory barrier on the CPU of the helper. */
+ * runs. */
 
 static int counters[NB_MAX_CPUS]; /* descriptor + 1 */
 static int last_target;
@@ -304,44 +179,33 @@ static void close_counters(void)
             close(counters[cpu] - 1);
         counters[cpu] = 0;
     }
-    end_helper();
 }
 
-static bool open_counter(int cpu)
+static int open_counter(int cpu)
 {
     struct perf_event_attr nothing = {
         .type = PERF_TYPE_SOFTWARE, .size = sizeof nothing, .config = PERF_COUNT_SW_DUMMY
     };
     const long fd = syscall(SYS_perf_event_open, &nothing, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+    if (fd < 0)
+        return -errno;
     counters[cpu] = (int)fd + 1;
-    return fd >= 0;
+    return 0;
 }
 
-static int arm_calls(const struct nb_injection *run, int kind, int cpu)
+static int arm_calls(const struct nb_injection *run, int cpu)
 {
-    (void)kind;
-    const int error = leave_target(run, cpu);
-    if (error)
-        return error;
-    bool opened = true;
-    for (int other = 0; other < NB_MAX_CPUS && opened; other++)
-        opened = !has(other) || (cpu != NB_ROAM && other != cpu) || open_counter(other);
-    if (opened)
-        return 0;
-    close_counters();
-    if (syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0))
-        return -errno;
-    return start_helper();
+    int error = leave_target(run, cpu);
+    for (int other = 0; other < NB_MAX_CPUS && !error; other++)
+        if (has(other) && (cpu == NB_ROAM || other == cpu))
+            error = open_counter(other);
+    return error;
 }
 
 static int64_t call_cpu(int64_t wanted)
 {
     (void)wanted;
     uint64_t value;
-    if (helper.exists)
-        return !helper_runs()                                                    ? 0
-               : syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) ? -errno
-                                                                                 : 1;
     last_target = target_cpu == NB_ROAM ? next_cpu(last_target) : target_cpu;
     if (last_target == sched_getcpu())
         last_target = next_cpu(last_target);
@@ -349,61 +213,7 @@ static int64_t call_cpu(int64_t wanted)
                                                                                           : -errno;
 }
 
-/* TLB shootdowns: taking the right to write from a page that the helper uses too, and giving it
- * back: each makes the kernel tell the helper's CPU. (By an interrupt; a processor that broadcasts
- * it itself, as those of Arm do, needs none.) */
-
-static int arm_shootdown(const struct nb_injection *run, int kind, int cpu)
-{
-    (void)kind;
-    const int error = leave_target(run, cpu);
-    return error ? error : start_helper();
-}
-
-static int64_t shoot_down(int64_t wanted)
-{
-    (void)wanted;
-    if (!helper_runs())
-        return 0;
-    __atomic_store_n(helper.page, 1, __ATOMIC_RELAXED);
-    if (mprotect(helper.page, NB_PAGE_BYTES, PROT_READ) ||
-        mprotect(helper.page, NB_PAGE_BYTES, PROT_READ | PROT_WRITE))
-        return -errno;
-    return 2;
-}
-
-/* Migrations: there and back again; the stopper thread takes the CPU that is left, an interrupt
- * tells the other. */
-
-static int home_cpu;
-
-static int arm_migration(const struct nb_injection *run, int kind, int cpu)
-{
-    (void)kind;
-    const int error = leave_target(run, cpu);
-    home_cpu = next_cpu(cpu == NB_ROAM ? 0 : cpu);
-    return error ? error : go_to(pthread_self(), home_cpu);
-}
-
-static int64_t migrate(int64_t wanted)
-{
-    (void)wanted;
-    int error = go_to(pthread_self(), target_cpu == NB_ROAM ? next_cpu(home_cpu) : target_cpu);
-    if (!error)
-        error = go_to(pthread_self(), home_cpu);
-    return error ? error : 2;
-}
-
-/* So many interrupts a step; where a helper makes them possible, it has the event's policy. */
-#define CALLS(arms, steps, disarms, interrupts) \
-    {.arm = arms,                               \
-     .begin = match_policy,                     \
-     .step = steps,                             \
-     .rest = rest_helper,                       \
-     .disarm = disarms,                         \
-     NB_PACED(interrupts, interrupts)}
-
 const struct nb_stressor nb_timer = {.arm = arm_timers, .run = run_timers, .disarm = disarm_timers};
-const struct nb_stressor nb_ipi = CALLS(arm_calls, call_cpu, close_counters, 1);
-const struct nb_stressor nb_tlb = CALLS(arm_shootdown, shoot_down, end_helper, 2);
-const struct nb_stressor nb_migrate = {.arm = arm_migration, .step = migrate, NB_PACED(2, 2)};
+const struct nb_stressor nb_ipi = {
+    .arm = arm_calls, .step = call_cpu, .disarm = close_counters, NB_PACED(1, 1)
+};

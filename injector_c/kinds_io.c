@@ -18,8 +18,7 @@
 enum {
     OPERATION_BYTES = 131072,
     SYNC_BYTES = 524288,
-    LOCAL_DATAGRAM = 16384,
-    DATAGRAM = 1400,
+    DATAGRAM = 16384,
     NAMES = 8,
     TMPFS = 0x01021994
 };
@@ -110,15 +109,15 @@ static int arm_file(const struct nb_kind_options *options, int flags)
     return error ? error : fill();
 }
 
-static int arm_direct(const struct nb_injection *run, int kind, int cpu)
+static int arm_direct(const struct nb_injection *run, int cpu)
 {
-    (void)kind, (void)cpu;
+    (void)cpu;
     return arm_file(&run->options, O_DIRECT);
 }
 
-static int arm_buffered(const struct nb_injection *run, int kind, int cpu)
+static int arm_buffered(const struct nb_injection *run, int cpu)
 {
-    (void)kind, (void)cpu;
+    (void)cpu;
     return arm_file(&run->options, 0);
 }
 
@@ -142,20 +141,15 @@ static int64_t read_block(int64_t wanted)
     return moved(pread(io.fd, io.buffer, block(wanted), io.at));
 }
 
-static int64_t write_block(int64_t wanted)
-{
-    return moved(pwrite(io.fd, io.buffer, block(wanted), io.at));
-}
-
 static int64_t write_and_sync(int64_t wanted)
 {
-    const int64_t done = write_block(wanted);
+    const int64_t done = moved(pwrite(io.fd, io.buffer, block(wanted), io.at));
     return done > 0 && fdatasync(io.fd) ? -errno : done;
 }
 
-static int arm_metadata(const struct nb_injection *run, int kind, int cpu)
+static int arm_metadata(const struct nb_injection *run, int cpu)
 {
-    (void)kind, (void)cpu;
+    (void)cpu;
     io.fd = open(run->options.folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     io.number = 0;
     return io.fd < 0 ? -errno : 0;
@@ -188,61 +182,30 @@ static int64_t create_stat_unlink(int64_t wanted)
     return unlinkat(io.fd, name, 0) == 0 && seen ? 3 : -errno;
 }
 
-static socklen_t target(const struct nb_kind_options *options, struct sockaddr_storage *address)
+/* Two sockets of the loopback device: one receives what the other sends. */
+static int arm_network(const struct nb_injection *run, int cpu)
 {
-    *address = (struct sockaddr_storage){.ss_family = options->family == 6 ? AF_INET6 : AF_INET};
-    struct sockaddr_in *four = (struct sockaddr_in *)address;
-    struct sockaddr_in6 *six = (struct sockaddr_in6 *)address;
-    four->sin_port = htons((uint16_t)options->port); /* in the same place in both */
-    if (options->family == 6)
-        memcpy(&six->sin6_addr, options->address, sizeof six->sin6_addr);
-    else if (options->family == 4)
-        memcpy(&four->sin_addr, options->address, sizeof four->sin_addr);
-    else
-        four->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    return options->family == 6 ? sizeof *six : sizeof *four;
-}
-
-/* Without a target: a socket of our own receives what the other sends. */
-static int open_receiver(struct sockaddr_storage *address, socklen_t *length)
-{
+    (void)run, (void)cpu;
+    struct sockaddr_in address = {
+        .sin_family = AF_INET, .sin_addr = {.s_addr = htonl(INADDR_LOOPBACK)}
+    };
+    struct sockaddr *const name = (struct sockaddr *)&address;
+    socklen_t length = sizeof address;
     io.other = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    ((struct sockaddr_in *)address)->sin_port = 0;
-    if (io.other < 0 || bind(io.other, (struct sockaddr *)address, *length) ||
-        getsockname(io.other, (struct sockaddr *)address, length))
+    if (io.other < 0 || bind(io.other, name, length) || getsockname(io.other, name, &length))
         return -errno;
-    return 0;
-}
-
-static int arm_network(const struct nb_injection *run, int kind, int cpu)
-{
-    (void)kind, (void)cpu;
-    struct sockaddr_storage address;
-    socklen_t length = target(&run->options, &address);
-    const int error = run->options.family ? 0 : open_receiver(&address, &length);
-    if (error)
-        return error;
-    io.fd = socket(address.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    if (io.fd < 0 || connect(io.fd, (struct sockaddr *)&address, length))
+    io.fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (io.fd < 0 || connect(io.fd, name, length))
         return -errno;
     return map_buffer();
 }
 
-/* What arrives is counted; where we cannot see that, what the kernel took. A target where nobody
- * listens is traffic too: it answers a datagram with a refusal, which the next call reports in
- * place of sending. */
+/* What arrives is counted. */
 static int64_t send_datagram(int64_t wanted)
 {
-    const size_t size = (size_t)nb_least(wanted, io.other < 0 ? DATAGRAM : LOCAL_DATAGRAM);
-    ssize_t sent = send(io.fd, io.buffer, size, MSG_DONTWAIT | MSG_NOSIGNAL);
-    if (sent < 0 && errno == ECONNREFUSED)
-        sent = send(io.fd, io.buffer, size, MSG_DONTWAIT | MSG_NOSIGNAL);
-    if (sent < 0)
-        return errno == EAGAIN || errno == ENOBUFS || errno == EINTR || errno == ECONNREFUSED
-                   ? 0
-                   : -errno;
-    if (io.other < 0)
-        return sent;
+    const size_t size = (size_t)nb_least(wanted, DATAGRAM);
+    if (send(io.fd, io.buffer, size, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
+        return errno == EAGAIN || errno == ENOBUFS || errno == EINTR ? 0 : -errno;
     struct pollfd arrived = {.fd = io.other, .events = POLLIN};
     if (poll(&arrived, 1, 1) <= 0)
         return 0;
@@ -256,10 +219,7 @@ enum { LEAST_DATAGRAM = 512 };
     {.arm = arms, .step = steps, .disarm = disarm, NB_PACED(least, largest)}
 
 const struct nb_stressor nb_io_read = STEPS(arm_direct, read_block, NB_PAGE_BYTES, OPERATION_BYTES);
-const struct nb_stressor nb_io_write = STEPS(arm_direct, write_block, NB_PAGE_BYTES,
-                                             OPERATION_BYTES);
 const struct nb_stressor nb_io_sync = STEPS(arm_buffered, write_and_sync, NB_PAGE_BYTES,
                                             SYNC_BYTES);
 const struct nb_stressor nb_io_metadata = STEPS(arm_metadata, create_stat_unlink, 3, 3);
-const struct nb_stressor nb_network = STEPS(arm_network, send_datagram, LEAST_DATAGRAM,
-                                            LOCAL_DATAGRAM);
+const struct nb_stressor nb_network = STEPS(arm_network, send_datagram, LEAST_DATAGRAM, DATAGRAM);

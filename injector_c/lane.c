@@ -197,15 +197,11 @@ static int64_t taken_from(const struct nb_actor *self, int64_t start_ns, int64_t
 
 /* What becomes of an event that woke so late: up to the allowance it was on time, waking up is a
  * part of it. */
-static int judge(const struct nb_rules *rules, int64_t late_ns, int64_t duration_ns)
+static int judge(const struct nb_rules *rules, int64_t late_ns)
 {
     if (late_ns <= rules->wake_allowance_ns)
         return NB_INJECTED;
-    if (late_ns > rules->give_up_ns || rules->lateness == NB_DROP)
-        return NB_DROPPED;
-    if (rules->lateness == NB_TRUNCATE)
-        return late_ns < duration_ns ? NB_TRUNCATED : NB_DROPPED;
-    return NB_LATE;
+    return late_ns > rules->give_up_ns ? NB_DROPPED : NB_LATE;
 }
 
 /* log2, straight between powers of two; for numbers from 1 on. */
@@ -336,10 +332,10 @@ void nb_replay_event(struct nb_actor *self, int64_t i)
     if (!wait_until(self, start, &slept))
         return;
     const int64_t wake = nb_now_ns(), cpu = begin_counting(self);
-    int outcome = judge(&run->rules, wake - start, duration);
+    int outcome = judge(&run->rules, wake - start);
     if (outcome != NB_DROPPED && !is_within_budget(self, wake, duration))
         outcome = NB_DROPPED;
-    self->due_ns = outcome == NB_TRUNCATED ? duration - (wake - start) : duration;
+    self->due_ns = duration;
     self->exit_ns = predict_exit(self, wake - start, slept, duration);
     log->start_ns[i] = wake - t0;
     log->taken_ns[i] = taken_from(self, start, wake, slept) - t0;

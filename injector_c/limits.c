@@ -2,23 +2,22 @@
  * may take every CPU at once; how much of its kind an event may ask for.
  *
  * Each real-time lane holds one CPU at most; one that roams counts as a CPU of its own, lanes that
- * are pinned to the same CPU as one. A lane that disturbs its CPU from others roams; its helper, if
- * it has one, holds the CPU that is disturbed. Within a lane an event waits for the end of the one
- * before.
+ * are pinned to the same CPU as one. A lane that disturbs its CPU from others roams. Within a lane
+ * an event waits for the end of the one before.
  */
 #define _GNU_SOURCE
 #include "internal.h"
 
 #include <stdlib.h>
 
-/* of CPUs, of lanes that roam, of the helpers of these */
-enum { ROAMING = NB_MAX_CPUS, HELPING = ROAMING + NB_MAX_LANES, SLOTS = HELPING + NB_MAX_LANES };
+/* of CPUs, of lanes that roam */
+enum { ROAMING = NB_MAX_CPUS, SLOTS = ROAMING + NB_MAX_LANES };
 static const int64_t LATEST_NS = INT64_MAX / 2;
 
 /* What leaves a CPU to others; 0: the machine limits it (a bandwidth), or options do (memory). */
-static const double HIGHEST[NB_KIND_COUNT] = {[NB_DUTY] = 1,    [NB_IO_METADATA] = 1e6,
-                                              [NB_TIMER] = 1e5, [NB_IPI] = 1e6,
-                                              [NB_TLB] = 1e6,   [NB_MIGRATE] = 1e6};
+static const double HIGHEST[NB_KIND_COUNT] = {
+    [NB_DUTY] = 1, [NB_IO_METADATA] = 1e6, [NB_TIMER] = 1e5, [NB_IPI] = 1e6
+};
 
 struct edge {
     int64_t time_ns;
@@ -83,7 +82,7 @@ static int64_t count_realtime(const struct nb_injection *run, double *total_ns)
             const int64_t i = run->lanes[lane].first + k;
             if (nb_is_realtime(run->plan.policy[i])) {
                 count++;
-                *total_ns += (double)run->plan.duration_ns[i] * nb_cpus_of(nb_kind_of(run, i));
+                *total_ns += (double)run->plan.duration_ns[i];
             }
         }
     return count;
@@ -95,7 +94,7 @@ static void add_edges(struct edge *edges, int64_t *count, int slot, const struct
     edges[(*count)++] = (struct edge){span->end_ns, slot, -1};
 }
 
-/* At most four an event. */
+/* Two an event. */
 static int64_t fill_edges(const struct nb_injection *run, struct edge *edges)
 {
     int64_t count = 0;
@@ -111,11 +110,8 @@ static int64_t fill_edges(const struct nb_injection *run, struct edge *edges)
             if (!nb_is_realtime(run->plan.policy[i]) || free_ns == start)
                 continue;
             const struct nb_span span = {start, free_ns};
-            const int kind = nb_kind_of(run, i);
-            add_edges(edges, &count,
-                      roams || nb_is_from_elsewhere(kind) ? ROAMING + lane : slice->cpu, &span);
-            if (nb_cpus_of(kind) == 2)
-                add_edges(edges, &count, roams ? HELPING + lane : slice->cpu, &span);
+            const bool elsewhere = nb_is_from_elsewhere(nb_kind_of(run, i));
+            add_edges(edges, &count, roams || elsewhere ? ROAMING + lane : slice->cpu, &span);
         }
     }
     return count;
@@ -212,8 +208,8 @@ static int full_stops(const struct nb_injection *run, struct nb_excess *excess)
     if (rules->cpus < 1 || !least || total_ns <= (double)least * rules->cpus ||
         reach(run) < rules->cpus)
         return 0;
-    struct edge *const edges = malloc(4 * (size_t)count * sizeof *edges);
-    struct stretch *const stretches = malloc(2 * (size_t)count * sizeof *stretches);
+    struct edge *const edges = malloc(2 * (size_t)count * sizeof *edges);
+    struct stretch *const stretches = malloc((size_t)count * sizeof *stretches);
     int error = -ENOMEM;
     if (edges && stretches) {
         const int64_t filled = fill_edges(run, edges);

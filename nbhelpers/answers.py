@@ -5,22 +5,24 @@ Owns the record, its file `found.json`, and how it is shown.
 """
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, fields
 from html import escape
 from pathlib import Path
-from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .errors import InputError
 from .files import write_json
 from .reading import read_json
 
+if TYPE_CHECKING:
+    from .statistics.claims import Judgement
+
 FORMAT = "noisebook answer 1"
 YES, NO, CANNOT_TELL = "yes", "no", "cannot tell here"
+_WORDS = {"reproduced": YES, "reversed": NO, "equivalent to none": NO}  # by verdict of a claim
 LONGEST = 40  # characters of an answer
-MOST_POINTS = 200  # of a group that are kept for the small figure
-_DIGITS = 4
+_NUMBERS = ("value", "low", "high")  # null in the file where there is none
 
 
 @dataclass(frozen=True)
@@ -47,17 +49,11 @@ class Answer:
         where none is published.
     figure
         Name of the saved figure or table of the same stage that shows it.
-    groups
-        Measured values by name, for the small figure: at most four groups.
-    axis
-        What `groups` are, with the unit, such as ``"run time (s)"``.
-    line
-        Name and value of a line in the small figure, such as ``("anomaly", 0.779)``.
 
     Raises
     ------
     InputError
-        An answer that is too long, or more than four groups.
+        An answer that is too long.
 
     Examples
     --------
@@ -86,9 +82,6 @@ class Answer:
     n_of: str = "runs"
     published: str = ""
     figure: str = ""
-    groups: Mapping[str, Sequence[float]] = field(default_factory=lambda: MappingProxyType({}))
-    axis: str = ""
-    line: tuple[str, float] | None = None
 
     def __post_init__(self):
         if not self.answer or len(self.answer) > LONGEST:
@@ -97,10 +90,40 @@ class Answer:
                 why="it stands in a card of the first page",
                 fix=f"1 to {LONGEST} characters; the rest goes into the sentence",
             )
-        if len(self.groups) > 4:
-            raise InputError(
-                f"{len(self.groups)} groups for a small figure", fix="at most four: leave some out"
-            )
+
+    @classmethod
+    def of(
+        cls, judged: "Judgement", sentence: str, quantity: str, unit: str = "%", **more: Any
+    ) -> "Answer":
+        """The answer of a claim that was judged.
+
+        Parameters
+        ----------
+        judged
+            What `nbhelpers.statistics.claims.judge` found. The answer is yes where its claim is
+            shown, no where the reverse or no effect is shown, else it cannot be told.
+        sentence, quantity
+            The fields of `Answer`.
+        unit
+            ``"%"`` shows the effect as a change in per cent, ``""`` as a ratio.
+        more
+            Further fields of `Answer`; `answer` takes the place of the word.
+
+        Examples
+        --------
+        >>> from nbhelpers.statistics.claims import Claim, Evidence, judge
+        >>> slower = Evidence([0.10, 0.11, 0.12, 0.10, 0.11, 0.12, 0.11, 0.11])
+        >>> [judged] = judge([(Claim("traced runs are slower", "above"), slower)])
+        >>> Answer.of(judged, "Traced runs take 12 % longer.", "change of the run time").answer
+        'yes'
+        """
+        scale, base = (100, 0) if unit == "%" else (1, 1)
+        ends = (judged.effect, judged.low, judged.high)
+        value, low, high = (base + scale * float(end) for end in ends)
+        known: dict[str, Any] = {"answer": _WORDS.get(judged.verdict, CANNOT_TELL), "unit": unit}
+        known |= {"value": value, "low": low, "high": high}
+        known |= {"n": int(judged.units), "n_of": judged.unit} | more
+        return cls(sentence=sentence, quantity=quantity, **known)
 
     def __repr__(self) -> str:
         return f"Answer({self.answer}: {self.number or self.sentence})"
@@ -150,18 +173,19 @@ def write_answer(
     stage, question
         Name and title of the notebook.
     answer
-        Its groups are thinned to 200 values each, evenly over their ranks.
+        The `Answer`.
     findings
         Further sentences of the page.
     """
-    content = {name: _plain(value) for name, value in _parameters(_thinned(answer)).items()}
+    ends = {name: getattr(answer, name) for name in _NUMBERS}
+    known = {name: value if math.isfinite(value) else None for name, value in ends.items()}
     return write_json(
         path,
         {
             "format": FORMAT,
             "stage": stage,
             "question": question,
-            "answer": content,
+            "answer": asdict(answer) | known,
             "findings": list(findings),
         },
     )
@@ -206,9 +230,8 @@ def read_answer(path: Path) -> Answered:
     parameters: dict[str, Any] = {
         name: value for name, value in content["answer"].items() if name in known
     }
-    for name in ("value", "low", "high"):
+    for name in _NUMBERS:
         parameters[name] = math.nan if parameters[name] is None else parameters[name]
-    parameters["line"] = tuple(parameters["line"]) if parameters["line"] else None
     return Answered(
         content["stage"], content["question"], Answer(**parameters), tuple(content["findings"])
     )
@@ -217,26 +240,3 @@ def read_answer(path: Path) -> Answered:
 def read_answers(results: Path) -> list[Answered]:
     """The answers of all stages under a folder of results, in the order of the stages."""
     return [read_answer(path) for path in sorted(Path(results).glob("*/found.json"))]
-
-
-def _thinned(answer: Answer) -> Answer:
-    groups = {name: _evenly(values) for name, values in answer.groups.items()}
-    return Answer(**{**_parameters(answer), "groups": groups})
-
-
-def _parameters(answer: Answer) -> dict[str, Any]:
-    return {part.name: getattr(answer, part.name) for part in fields(Answer)}
-
-
-def _evenly(values: Sequence[float]) -> list[float]:
-    finite = sorted(float(value) for value in values if math.isfinite(value))
-    count = min(MOST_POINTS, len(finite))
-    last = max(count - 1, 1)
-    chosen = [finite[round(i * (len(finite) - 1) / last)] for i in range(count)]
-    return [float(f"{value:.{_DIGITS}g}") for value in chosen]
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return list(value) if isinstance(value, tuple) else value

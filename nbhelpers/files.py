@@ -9,16 +9,17 @@ import gzip
 import hashlib
 import json
 import os
+import secrets
 import shlex
 import shutil
-import tempfile
+import stat
 import time
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
-from .errors import DiskError
+from .errors import DiskError, InputError
 
 _NO_ROOM = {
     errno.ENOSPC: "the disk is full",
@@ -74,22 +75,22 @@ def written(path: str | Path) -> Iterator[BinaryIO]:
     and on disk; see `write_atomically`.
     """
     path = Path(path)
-    with writing(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    with writing(path), opened_folder(path.parent) as folder:
+        temporary = f".{path.name[:200]}.{secrets.token_hex(4)}"
+        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+        handle = os.open(temporary, flags, 0o600, dir_fd=folder)
         try:
             with os.fdopen(handle, "wb") as file:
                 yield file
                 file.flush()
+                os.fchmod(file.fileno(), 0o644)
                 os.fsync(file.fileno())
-            os.chmod(temporary, 0o644)
-            os.replace(temporary, path)
+            os.replace(temporary, path.name, src_dir_fd=folder, dst_dir_fd=folder)
         except BaseException:
-            Path(temporary).unlink(
-                missing_ok=True
-            )  # an interrupt may come when it has its name already
+            with suppress(FileNotFoundError):  # an interrupt may come when it has its name already
+                os.unlink(temporary, dir_fd=folder)
             raise
-        sync_folder(path.parent)
+        os.fsync(folder)
 
 
 def sync_folder(folder: Path) -> None:
@@ -99,6 +100,105 @@ def sync_folder(folder: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+# ---- folders and links ---------------------------------------------------------------------------
+
+_ON_THE_WAY = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC  # need not be readable
+_MOST_LINKS = 40  # as many as Linux follows
+
+
+@contextmanager
+def opened_folder(path: str | Path) -> Iterator[int]:
+    """A folder as a descriptor, made where there is none: what is written through it lands there,
+    whatever becomes of the names meanwhile.
+
+    Raises
+    ------
+    InputError
+        Root would follow a link that another user made.
+    """
+    with _naming(path):
+        handle = _walk(Path(path).absolute())
+    try:
+        yield handle
+    finally:
+        os.close(handle)
+
+
+@contextmanager
+def _naming(path: str | Path) -> Iterator[None]:
+    """An error of the system names the whole path, not the part of it that was looked at."""
+    try:
+        yield
+    except OSError as error:
+        error.filename = str(path)
+        raise
+
+
+def open_regular_file(path: str | Path, flags: int) -> int:
+    """A descriptor of a file in its folder, made where there is none.
+
+    Raises
+    ------
+    InputError
+        Root would follow a link that another user made.
+    """
+    path = Path(path)
+    with opened_folder(path.parent) as folder, _naming(path):
+        if path.is_symlink():
+            _refuse_foreign_link(os.lstat(path.name, dir_fd=folder), path)
+            return open_regular_file(path.parent / os.readlink(path.name, dir_fd=folder), flags)
+        flags |= os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+        return os.open(path.name, flags, 0o644, dir_fd=folder)
+
+
+def _walk(path: Path) -> int:
+    """Open a folder name by name, each from the descriptor of the one before."""
+    names, links = [*reversed(path.parts[1:])], 0
+    here = os.open("/", _ON_THE_WAY)
+    try:
+        while names:
+            name = names.pop()
+            found = _stat_or_make(name, here)
+            if stat.S_ISLNK(found.st_mode):
+                _refuse_foreign_link(found, path)
+                links += 1
+                target = Path(os.readlink(name, dir_fd=here))
+                if links > _MOST_LINKS:
+                    raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
+                names += reversed(target.parts[1:] if target.is_absolute() else target.parts)
+                if not target.is_absolute():
+                    continue
+                name = "/"
+            there = os.open(name, _ON_THE_WAY, dir_fd=here)
+            os.close(here)
+            here = there
+        return os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=here)
+    finally:
+        os.close(here)
+
+
+def _stat_or_make(name: str, folder: int) -> os.stat_result:
+    try:
+        return os.lstat(name, dir_fd=folder)
+    except FileNotFoundError:
+        with suppress(FileExistsError):
+            os.mkdir(name, dir_fd=folder)
+        return os.lstat(name, dir_fd=folder)
+
+
+def _refuse_foreign_link(found: os.stat_result, path: Path) -> None:
+    if os.geteuid() == 0 and found.st_uid != 0:
+        raise InputError(
+            f"there is a link of user {found.st_uid} on the way to this file",
+            where=path,
+            why="root would write, or make readable, whatever that user points it at",
+            fix=(
+                "work as the user who owns the folder (sudo make privileged lets that user measure"
+                " what takes root), or in a checkout that belongs to root"
+            ),
+        )
 
 
 def to_json(value: object, indent: int | None = 2) -> str:
@@ -128,15 +228,6 @@ def digest(*parts: str | bytes) -> str:
         data = part.encode() if isinstance(part, str) else part
         state.update(len(data).to_bytes(8, "little") + data)
     return state.hexdigest()[:16]
-
-
-def digest_files(paths: Iterable[str | Path], root: str | Path = ".") -> str:
-    """Digest of the names (relative to `root`) and contents of files, in whatever order."""
-    root = Path(root).resolve()
-    named = sorted(
-        (str(Path(path).resolve().relative_to(root)), Path(path).read_bytes()) for path in paths
-    )
-    return digest(*(part for pair in named for part in pair))
 
 
 def new_aside(folder: str | Path) -> Path:

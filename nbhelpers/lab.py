@@ -8,26 +8,32 @@ import argparse
 import ast
 import contextlib
 import os
-import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
 
 from .answers import CANNOT_TELL, NO, YES, Answer, Answered, read_answer, read_answers
 from .errors import InputError, NoisebookError
 from .files import digest, write_json, write_text
+from .minutes import all_minutes
 from .places import HOME, is_installed, results, shipped
 from .profiles import adopted, default_parameters, parameters_of
 from .reading import read_json
-from .study import NO_STAGES, NOTEBOOKS, PAPER, Study, question
+from .study import NO_STAGES, NOTEBOOKS, PAPER, Study, notebook_files, question
+
+if TYPE_CHECKING:
+    from pandas.io.formats.style import Styler
 
 CONTENTS = "contents"
 _RECORD = ".copies.json"  # digests of the copies as they were made
 _BEGIN, _END = "<!-- answers -->\n", "<!-- end of answers -->\n"
 _LONGEST = 220  # of a sentence in a table
+_SHIPPED = ("answer", "sentence", "quantity", "value", "low", "high", "unit", "n", "n_of")
 
 
 # ---- copies to work with -------------------------------------------------------------------------
@@ -78,7 +84,7 @@ def working_copies(profile: str) -> Copies:
     record = folder / _RECORD
     made = read_json(record) if record.exists() else {}
     changed = []
-    for source in sorted(NOTEBOOKS.glob("*.ipynb")):
+    for source in notebook_files().values():
         content, copy = _copied(source, name, folder), folder / source.name
         here = _cells_digest(read_json(copy)) if copy.exists() else None
         if here not in (None, made.get(source.stem)):
@@ -98,21 +104,10 @@ def _copied(source: Path, profile: str, folder: Path) -> dict:
         text = "".join(cell["source"])
         if cell["cell_type"] == "markdown":
             text = text.replace("](../", f"]({start}/")
-        elif "parameters" in cell["metadata"].get("tags", []) and profile != "recorded":
+        elif "parameters" in cell["metadata"].get("tags", []):
             text = with_values(text, _values(source.stem, profile))
         cell["source"] = text.splitlines(keepends=True)
     return content
-
-
-def relative_links(text: str) -> list[str]:
-    """Files that a text links, relative to its folder.
-
-    Examples
-    --------
-    >>> relative_links("[a](../data/README.md) and [b](https://example.org)")
-    ['../data/README.md']
-    """
-    return re.findall(r"\]\(([^)#:]+)\)", text)
 
 
 def _values(stage: str, profile: str) -> dict:
@@ -143,7 +138,7 @@ def with_values(source: str, values: Mapping[str, Any]) -> str:
 
 
 def _cells_digest(content: dict) -> str:
-    """Of what somebody may have typed; outputs and counts do not matter."""
+    """Digest of what somebody may have typed; outputs and counts do not matter."""
     return digest(
         *(
             part
@@ -156,53 +151,8 @@ def _cells_digest(content: dict) -> str:
 # ---- contents ------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Line:
-    """A line of the contents: a notebook, its question, its answer if there is one, and minutes."""
-
-    stage: str
-    question: str
-    answer: Answer | None
-    minutes: float
-
-
-@dataclass(frozen=True)
-class Contents:
-    """Question, notebook, answer and minutes of each notebook; shows itself in a notebook.
-
-    Attributes
-    ----------
-    profile
-        Whose answers and minutes they are.
-    lines
-        In the order of the notebooks.
-    """
-
-    profile: str
-    lines: tuple[Line, ...]
-
-    def __repr__(self) -> str:
-        answered = sum(line.answer is not None for line in self.lines)
-        return f"Contents({self.profile}: {answered} of {len(self.lines)} questions answered)"
-
-    def _repr_html_(self) -> str:
-        rows = "".join(
-            f'<tr><td style="text-align:left">{escape(line.question)}</td>'
-            f'<td style="text-align:left"><a href="{escape(line.stage)}.ipynb">'
-            f"{escape(title_of(line.stage))}</a></td>"
-            f'<td style="text-align:left">{_answer_html(line.answer)}</td>'
-            f"<td>{_minutes(line.minutes)}</td></tr>"
-            for line in self.lines
-        )
-        return (
-            "<table><thead><tr><th>question</th><th>notebook</th>"
-            f"<th>answer (profile {escape(self.profile)})</th><th>minutes</th></tr></thead>"
-            f"<tbody>{rows}</tbody></table>"
-        )
-
-
-def contents(profile: str = "recorded") -> Contents:
-    """What each notebook asks, what it answered, and how long it takes.
+def contents(profile: str = "recorded") -> "Styler":
+    """What each notebook asks, what it answered, and how long it takes; for a notebook to show.
 
     Answers are those of build/PROFILE; of the recorded campaign also those that are shipped.
 
@@ -211,21 +161,29 @@ def contents(profile: str = "recorded") -> Contents:
     profile
         Its name.
 
+    Returns
+    -------
+    Table with a row a notebook: question, link, answer, minutes.
+
     Examples
     --------
-    >>> contents("recorded").lines[0].stage
-    '00-machine'
+    >>> contents("recorded").data["notebook"][0]
+    '<a href="00-machine.ipynb">00 machine</a>'
     """
     known = {one.stage: one.answer for one in answers(profile)}
-    minutes = _all_minutes(profile)
-    stages = [stage for stage in _notebooks() if stage not in (CONTENTS, PAPER)]
-    return Contents(
-        profile,
-        tuple(
-            Line(stage, question(stage), known.get(stage), minutes.get(stage, float("nan")))
-            for stage in stages
-        ),
-    )
+    minutes = all_minutes(profile, [stage for stage in notebook_files() if stage not in NO_STAGES])
+    rows = [
+        {
+            "question": escape(question(stage)),
+            "notebook": f'<a href="{escape(stage)}.ipynb">{escape(title_of(stage))}</a>',
+            f"answer (profile {escape(profile)})": _answer_html(known.get(stage)),
+            "minutes": minutes.get(stage),
+        }
+        for stage in notebook_files()
+        if stage not in (CONTENTS, PAPER)
+    ]
+    shown = pd.DataFrame(rows).style.hide().format(precision=1, na_rep="")
+    return shown.set_properties(**{"text-align": "left"})
 
 
 def answers(profile: str) -> list[Answered]:
@@ -243,48 +201,16 @@ def answers(profile: str) -> list[Answered]:
 def shipped_answers() -> list[Answered]:
     """The answers of the recorded campaign, as data/recorded has them."""
     path = shipped() / "data" / "recorded" / "answers.json"
-    rows = read_json(path) if path.exists() else []
-    return [
-        Answered(row["stage"], row["question"], Answer(**_finite(row["answer"])), ())
-        for row in rows
-    ]
-
-
-def _finite(parts: dict) -> dict:
-    return {name: value for name, value in parts.items() if value is not None}
+    found = []
+    for row in read_json(path) if path.exists() else []:
+        parts = {name: value for name, value in row["answer"].items() if value is not None}
+        found.append(Answered(row["stage"], row["question"], Answer(**parts), ()))
+    return found
 
 
 def title_of(stage: str) -> str:
     """How a notebook is called in a table: `10 trace collection`."""
     return stage.replace("-", " ")
-
-
-def _notebooks() -> list[str]:
-    return sorted(path.stem for path in NOTEBOOKS.glob("*.ipynb"))
-
-
-def _all_minutes(profile: str) -> dict[str, float]:
-    """Stage -> minutes here; none where they cannot be estimated."""
-    from .estimate import stage_estimate, this_machine
-
-    stages = [stage for stage in _notebooks() if stage not in NO_STAGES]
-    try:
-        parameters = {
-            stage: default_parameters(stage) | parameters_of(stage, profile) for stage in stages
-        }
-        machine = this_machine()
-        return {
-            stage: stage_estimate(stage, parameters, machine, Study(stage, profile)).seconds / 60
-            for stage in stages
-        }
-    except (NoisebookError, KeyError):
-        return {}
-
-
-def _minutes(value: float) -> str:
-    if value != value:
-        return ""
-    return f"{value:.1f}" if value < 10 else f"{value:.0f}"
 
 
 def _answer_html(answer: Answer | None) -> str:
@@ -295,7 +221,7 @@ def _answer_html(answer: Answer | None) -> str:
 
 
 def _capital(text: str) -> str:
-    """Of an answer in words; what is the name of a thing stays as it is."""
+    """The mark of an answer in words; the name of a thing stays as it is."""
     named = text not in (YES, NO, CANNOT_TELL) and not text.startswith(("a ", "an ", "the "))
     return text if named else text[:1].upper() + text[1:]
 
@@ -316,8 +242,12 @@ def ship_answers(folder: Path | None = None) -> Path:
     folder
         The results of all stages; None: those of build/recorded.
     """
-    made = read_answers(folder or Study(PAPER, "recorded").build / "results")
-    path = write_json(shipped() / "data" / "recorded" / "answers.json", shipped_rows(made), 1)
+    rows = []
+    for one in read_answers(folder or Study(PAPER, "recorded").build / "results"):
+        values = {name: getattr(one.answer, name) for name in _SHIPPED}
+        plain = {name: None if value != value else value for name, value in values.items()}
+        rows.append({"stage": one.stage, "question": one.question, "answer": plain})
+    path = write_json(shipped() / "data" / "recorded" / "answers.json", rows, 1)
     readme = shipped() / "README.md"
     text = readme.read_text(encoding="utf-8")
     before, _, rest = text.partition(_BEGIN)
@@ -326,33 +256,20 @@ def ship_answers(folder: Path | None = None) -> Path:
     return path
 
 
-def shipped_rows(made: list[Answered]) -> list[dict]:
-    """The answers as `data/recorded/answers.json` has them: without points and findings."""
-    parts = ("answer", "sentence", "quantity", "value", "low", "high", "unit", "n", "n_of")
-    rows = []
-    for one in made:
-        values = {name: getattr(one.answer, name) for name in parts}
-        plain = {name: None if value != value else value for name, value in values.items()}
-        rows.append({"stage": one.stage, "question": one.question, "answer": plain})
-    return rows
-
-
 def readme_table() -> str:
     """The README's table of questions, notebooks, and answers of the recorded campaign."""
-    return "\n".join(("| question | notebook | answer |", "| --- | --- | --- |", *_rows(), ""))
-
-
-def _rows() -> Iterator[str]:
+    rows = ["| question | notebook | answer |", "| --- | --- | --- |"]
     shipped_ones = {one.stage: one for one in shipped_answers()}
-    for stage in _notebooks():
+    for stage in sorted(path.stem for path in NOTEBOOKS.glob("*.ipynb")):  # not of the extras
         if stage not in (*NO_STAGES, PAPER):
             one = shipped_ones.get(stage)
-            asked = one.question if one else question(stage)
             said = (
                 f"**{_capital(one.answer.answer)}.** {_short(one.answer.sentence)}" if one else ""
             )
-            cells = (asked, f"[{title_of(stage)}](notebooks/{stage}.ipynb)", said)
-            yield f"| {' | '.join(cell.replace('|', '/') for cell in cells)} |"
+            asked, link = one.question if one else question(stage), f"notebooks/{stage}.ipynb"
+            cells = (asked, f"[{title_of(stage)}]({link})", said)
+            rows.append(f"| {' | '.join(cell.replace('|', '/') for cell in cells)} |")
+    return "\n".join((*rows, ""))
 
 
 # ---- the command ---------------------------------------------------------------------------------
@@ -396,7 +313,7 @@ def open_lab(profile: str, options: list[str]) -> None:
     Parameters
     ----------
     profile
-        See `working_copies`.
+        The argument of `working_copies`.
     options
         Further options of `jupyter lab`.
     """

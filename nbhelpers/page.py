@@ -1,27 +1,20 @@
 """One page of HTML a notebook, that opens without a network.
 
-Owns the frame around the cells and the check that nothing in it is loaded from elsewhere.
+Owns the frame around the cells, and the policy by which a browser loads nothing from elsewhere.
 """
 
 import html
 import re
 from collections.abc import Iterable
-from html.parser import HTMLParser
 from pathlib import Path
 
 from .errors import InputError
 from .files import write_atomically
 
 CSS = Path(__file__).with_name("page.css")
-_LOADING = {"src", "srcset", "poster", "data", "background", "href", "xlink:href"}
-_REMOTE = re.compile(r"\s*(https?:)?//", re.IGNORECASE)
-_REMOTE_CSS = re.compile(
-    r"""(?:@import\s+|url\(\s*)['"]?\s*((?:https?:)?//[^'")\s;]+)""", re.IGNORECASE
-)
-_REMOTE_SCRIPT = re.compile(
-    r"""['"`]((?:https?:)?//[^'"`\s]+\.m?js[^'"`\s]*)['"`]"""
-    r"""|\b(?:import|from)\b\s*\(?\s*['"]((?:https?:)?//[^'"]+)""",
-    re.IGNORECASE,
+POLICY = (  # what is in the page itself, and nothing else
+    "default-src 'none'; img-src data:; font-src data:; media-src data:;"
+    " style-src 'unsafe-inline'; script-src 'unsafe-inline'; base-uri 'none'"
 )
 _NOTEBOOK_LINK = re.compile(
     r'<a\b[^>]*\bhref="(?![a-z][a-z0-9+.-]*:)([^"#]+)\.ipynb(#[^"]*)?"[^>]*>(.*?)</a>',
@@ -69,7 +62,7 @@ def export_page(
     notebook_path
         Executed notebook; images in its folder that its text shows are embedded.
     title
-        Of the page; None = the notebook's first heading.
+        Title of the page; None = the notebook's first heading.
     hide_code
         Leave the code out; otherwise it is folded, and a switch shows it.
     contents
@@ -79,13 +72,14 @@ def export_page(
     Raises
     ------
     InputError
-        The notebook can't be read, or something in it would be loaded from a network.
+        The notebook can't be read.
 
     Notes
     -----
-    Links between notebooks become links between pages. There is no MathJax: formulas stay as they
-    were typed. Beneath the title stand what `top_html` marked, then the table of contents. The
-    same notebook gives the same bytes.
+    A browser loads nothing from elsewhere to show it, whatever a cell wrote (`POLICY`). Links
+    between notebooks become links between pages. There is no MathJax: formulas stay as they were
+    typed. Beneath the title stand what `top_html` marked, then the table of contents. The same
+    notebook gives the same bytes.
     """
     notebook = _read(Path(notebook_path))
     title = title or _first_heading(notebook) or Path(notebook_path).stem
@@ -95,7 +89,7 @@ def export_page(
     switch = "" if hide_code else _SWITCH
     body = switch + line + _beneath_title(body, top + _contents_html(body)) + line
     body = _NOTEBOOK_LINK.sub(lambda link: _page_link(link, contents), body)
-    return write_page(html_path, title, body, notebook_path)
+    return write_page(html_path, title, body)
 
 
 def _take_navigation(notebook) -> str:
@@ -159,13 +153,7 @@ def _page_link(link: re.Match, contents: str | None) -> str:
     return f'<a href="{target}">{text}</a>'
 
 
-def write_page(
-    html_path: str | Path,
-    title: str,
-    body: str,
-    source: str | Path | None = None,
-    css: str = "",
-) -> Path:
+def write_page(html_path: str | Path, title: str, body: str, css: str = "") -> Path:
     """Write a page with this body, framed like every other.
 
     Parameters
@@ -174,26 +162,10 @@ def write_page(
         The page.
     title, body
         Its title as text, its body as HTML.
-    source
-        What it was made of, for the message; None: the page itself.
     css
         Styles of this page alone, after those of every page.
-
-    Raises
-    ------
-    InputError
-        Something in it would be loaded from a network.
     """
-    page = _frame(title, body, css)
-    loads = outside_loads(page)
-    if loads:
-        raise InputError(
-            f"the page would load {loads[0]}",
-            where=f"{source or html_path}, {len(loads)} such place(s)",
-            why="it has to open without a network",
-            fix="put the file in the folder of the notebook, or make it a plain link",
-        )
-    return write_atomically(html_path, page)
+    return write_atomically(html_path, _frame(title, body, css))
 
 
 def _read(path: Path):
@@ -239,50 +211,11 @@ def _frame(title: str, body: str, css: str = "") -> str:
     colours = HtmlFormatter(style="friendly_grayscale").get_style_defs(".highlight")
     colours = re.sub(r"^\.highlight\s*\{[^}]*\}", "", colours, flags=re.MULTILINE)
     return (
-        '<!doctype html>\n<html lang="en">\n<head>\n<meta'
-        f' charset="utf-8">\n<title>{html.escape(title)}</title>\n'
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">\n'
+        f"<title>{html.escape(title)}</title>\n"
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n<link rel="icon"'
         ' href="data:,">\n'
         f"<style>\n{colours}\n{CSS.read_text(encoding='utf-8')}{css}</style>\n</head>\n"
         f"<body>\n{body}\n</body>\n</html>\n"
     )
-
-
-def outside_loads(page: str) -> list[str]:
-    """Addresses that a browser would fetch to show a page; plain links don't count."""
-    finder = _Finder()
-    finder.feed(page)
-    finder.close()
-    return finder.found
-
-
-class _Finder(HTMLParser):
-    def __init__(self) -> None:
-        super().__init__(convert_charrefs=True)
-        self.found: list[str] = []
-        self._inside = ""
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self._inside = tag if tag in ("style", "script") else self._inside
-        for name, value in attrs:
-            if not value:
-                continue
-            if name == "style":
-                self.found += _REMOTE_CSS.findall(value)
-            elif name in _LOADING and not (tag in ("a", "area") and name in ("href", "xlink:href")):
-                self.found += [
-                    part.strip() for part in _addresses(name, value) if _REMOTE.match(part)
-                ]
-
-    def handle_endtag(self, tag: str) -> None:
-        self._inside = "" if tag == self._inside else self._inside
-
-    def handle_data(self, data: str) -> None:
-        if self._inside == "style":
-            self.found += _REMOTE_CSS.findall(data)
-        elif self._inside == "script":
-            self.found += [first or second for first, second in _REMOTE_SCRIPT.findall(data)]
-
-
-def _addresses(name: str, value: str) -> list[str]:
-    return value.split(",") if name == "srcset" else [value]

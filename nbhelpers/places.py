@@ -6,7 +6,6 @@ go. A wheel holds the shipped folders in `nbhelpers/_shipped`, laid out as in th
 """
 
 import os
-import shutil
 from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parent
@@ -55,23 +54,6 @@ def results() -> Path:
     if not is_installed():
         return PACKAGE.parent / "build"
     return Path(os.environ.get(HOME) or "noisebook").absolute()
-
-
-def working_notebooks() -> Path:
-    """The notebooks to work with: those of the checkout; installed, copies in the folder of
-    the results.
-
-    A copy that is there already is left alone: it may have been changed.
-    """
-    if not is_installed():
-        return shipped() / "notebooks"
-    folder = results() / "notebooks"
-    for path in (shipped() / "notebooks").rglob("*"):
-        copy = folder / path.relative_to(shipped() / "notebooks")
-        if path.is_file() and not copy.exists():
-            copy.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(path, copy)
-    return folder
 
 
 def how_to(target: str) -> str:

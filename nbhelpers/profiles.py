@@ -1,7 +1,7 @@
 """Profiles: the values of a study's notebooks. Owns everything that is checked in them.
 
 A profile is YAML, a section a notebook. Which parameters there are, and of which type, the
-notebooks' own cells say; which values make sense, `notebooks/parameters/limits.json`. All sections
+notebooks' own cells say; which values make sense, `notebooks/stages.yml`. All sections
 are checked before the first stage runs.
 """
 
@@ -17,12 +17,20 @@ from typing import Any
 import yaml
 
 from .errors import InputError
+from .extras import with_notebooks
 from .files import write_atomically
 from .reading import decoded, load_yaml, read_bytes, read_json
-from .study import NOTEBOOKS, PROFILES, Study, adopted_profile_file, profile_file
+from .stage_records import records
+from .study import (
+    NOTEBOOKS,
+    PROFILES,
+    Study,
+    adopted_profile_file,
+    notebook_files,
+    profile_file,
+)
 
 EVERYWHERE = "all"
-LIMITS = NOTEBOOKS / "parameters" / "limits.json"
 MOST_BYTES = 65_536
 RESERVED = (*PROFILES, "bin", "lib", "sycl", "mpi", "docs", "lab")  # folders of build
 _TYPES = {"int": (int,), "float": (int, float), "str": (str,), "bool": (bool,)}
@@ -40,7 +48,7 @@ def adopted(profile: str) -> str:
     Raises
     ------
     InputError
-        See `parameters_of`.
+        What `parameters_of` refuses.
     """
     if Path(profile).suffix not in (".yml", ".yaml"):
         _sections(profile_file(Study("00-machine", profile).profile))
@@ -79,9 +87,10 @@ def parameters_of(stage: str, profile: str) -> dict:
 
 def notebook_of(stage: str) -> Path:
     """The file of a stage's notebook."""
-    path = NOTEBOOKS / f"{stage}.ipynb"
-    if not path.exists():
-        raise InputError(f"there is no notebook {stage}", where=NOTEBOOKS, fix="ls notebooks")
+    path = notebook_files().get(stage)
+    if path is None:
+        fix = "ls notebooks; make doctor says which extras bring more"
+        raise InputError(f"there is no notebook {stage}", where=NOTEBOOKS, fix=fix)
     return path
 
 
@@ -123,7 +132,7 @@ def limits() -> dict[str, dict[str, dict]]:
     of a list and, where `words` is true, of each word of a text: `one_of` these, or `like` a
     regular expression; `empty`: nothing at all is allowed, too.
     """
-    return read_json(LIMITS) if LIMITS.exists() else {}
+    return {stage: record.get("limits", {}) for stage, record in records().items()}
 
 
 def misfit(value: Any, kind: str, limit: dict) -> str | None:
@@ -220,7 +229,11 @@ def _check_name(name: str, known: list[str], what: str, where: object) -> None:
 def _sections(path: Path) -> dict[str, dict]:
     """A profile's sections, read and checked whole."""
     sections = _read(path)
-    stages = sorted(notebook.stem for notebook in NOTEBOOKS.glob("*.ipynb"))
+    if path.parent == NOTEBOOKS / "parameters":  # extras have values for our profiles, too
+        files = [folder / "parameters" / path.name for folder in with_notebooks()]
+        for file in filter(Path.exists, files):
+            sections |= _read(file)
+    stages = list(notebook_files())
     for section, values in sections.items():
         where = f"{path}, {section}"
         if section == EVERYWHERE:
@@ -250,18 +263,7 @@ def _sections(path: Path) -> dict[str, dict]:
 
 
 class _Strict(yaml.SafeLoader):
-    """YAML without what only misleads in a profile.
-
-    Keys that are there twice (YAML keeps the last) and aliases (a few lines grow to gigabytes).
-    """
-
-    def compose_node(self, parent, index):
-        if self.check_event(yaml.AliasEvent):
-            raise yaml.MarkedYAMLError(
-                problem="'*name' stands for a value from elsewhere; write the value itself",
-                problem_mark=self.peek_event().start_mark,
-            )
-        return super().compose_node(parent, index)
+    """YAML without keys that are there twice (YAML keeps the last)."""
 
     def construct_mapping(self, node, deep=False):
         seen = set()

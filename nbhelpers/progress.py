@@ -58,25 +58,22 @@ class Task:
         self,
         done: int,
         seconds_left: Callable[[], float] | float | None = None,
-        total: int | None = None,
-        title: str | None = None,
+        title: str = "",
     ) -> None:
         """Say how far it is.
 
         Parameters
         ----------
         done
-            Of the total.
+            Number that is done of the total.
         seconds_left
             Or what works it out, called only when the line is shown; None: in proportion to the
             time so far.
-        total, title
-            Where they changed.
+        title
+            Where it changed.
         """
         self.done, self._left = done, seconds_left
-        self.total = self.total if total is None else total
-        changed = title is not None and title != self.title
-        self.title = title if title is not None else self.title
+        changed, self.title = title not in ("", self.title), title or self.title
         _show(self, urgent=changed)
 
     def advance(self, by: int = 1) -> None:
@@ -86,21 +83,17 @@ class Task:
     def line(self) -> str:
         """Title, how far, and the time left; "nbody: 34 of 100 runs, 12 s left"."""
         left = self._seconds_left()
-        counted = (
-            ""
-            if self.total is None
-            else f": {self.done:,} of {self.total:,}{self.unit and f' {self.unit}'}"
-        )
-        return f"{self.title}{counted}{'' if left is None else f', {readable(left)} left'}"
+        text = self.title
+        if self.total is not None:
+            text += f": {self.done:,} of {self.total:,}{self.unit and f' {self.unit}'}"
+        return text if left is None else f"{text}, {readable(left)} left"
 
     def summary(self) -> str:
         """What it was and how long it took; "nbody: 100 runs in 41 s"."""
         took = readable(time.monotonic() - self.began_s)
-        return (
-            f"{self.title}: {self.done:,}{self.unit and f' {self.unit}'} in {took}"
-            if self.done
-            else f"{self.title}: {took}"
-        )
+        if not self.done:
+            return f"{self.title}: {took}"
+        return f"{self.title}: {self.done:,}{self.unit and f' {self.unit}'} in {took}"
 
     def _seconds_left(self) -> float | None:
         if self._left is not None:
@@ -131,18 +124,18 @@ def readable(seconds: float) -> str:
 
 @contextlib.contextmanager
 def task(
-    title: str, total: int | None = None, unit: str = "", urgent: bool = False, keep: bool = True
+    title: str, total: int | None = None, unit: str = "", urgent: bool = False
 ) -> Iterator[Task]:
     """Show something for as long as a `with` block takes; tasks within it are shown behind it.
+
+    If it took two seconds or more, a short line of what it was stays.
 
     Parameters
     ----------
     title, total, unit
-        See `Task`.
+        The arguments of `Task`.
     urgent
         Show it at once: nothing can be said for an unknown time, as in a measured run or a wait.
-    keep
-        Leave a short line of what it was, if it took two seconds or more.
 
     Examples
     --------
@@ -159,7 +152,7 @@ def task(
         yield new
     finally:
         if shown:
-            _end(new, keep)
+            _end(new)
 
 
 def each(
@@ -185,10 +178,10 @@ def reporting(reporter: Reporter | None) -> Iterator[None]:
 
 
 def for_command() -> contextlib.AbstractContextManager[None]:
-    """As a command shows progress: one line on a terminal's standard error, else a plain line every
-    half minute.
+    """Show progress as a command does: one line on a terminal's standard error, else a plain line
+    every half minute.
     """
-    return reporting(Terminal(sys.stderr) if _is_terminal(sys.stderr) else Plain(sys.stderr))
+    return reporting(Stream(sys.stderr))
 
 
 class _State:
@@ -237,14 +230,14 @@ def _show(shown: Task, urgent: bool) -> None:
     _state.shown_s, _state.visible = time.monotonic(), True
 
 
-def _end(shown: Task, keep: bool) -> None:
+def _end(shown: Task) -> None:
     if shown not in _state.stack:  # of our parent, before a fork
         return
     del _state.stack[_state.stack.index(shown) :]
     if _state.stack or not _state.visible or _state.reporter is None:
         return
     _state.visible = False
-    long = keep and time.monotonic() - shown.began_s >= LONG_S
+    long = time.monotonic() - shown.began_s >= LONG_S
     with contextlib.suppress(OSError, ValueError):
         _state.reporter.end(shown.summary()[:_LONGEST] if long else "")
 
@@ -259,76 +252,65 @@ def _found() -> Reporter | None:
     shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
     if getattr(shell, "kernel", None) is not None:
         return Notebook(shell)
-    return Terminal(sys.stderr) if _is_terminal(sys.stderr) else None
+    return Stream(sys.stderr) if _columns(sys.stderr) else None
 
 
-def _is_terminal(stream) -> bool:
-    with contextlib.suppress(AttributeError, ValueError, OSError):
-        return stream.isatty()
-    return False
-
-
-class Terminal:
-    """One line at the bottom of a terminal, overwritten in place.
+class Stream:
+    """One line at the bottom of a terminal, overwritten in place; elsewhere a line every half
+    minute, as a log wants it.
 
     Parameters
     ----------
     stream
-        The terminal.
+        The terminal or the log.
     after_s
         How long something takes before it is shown.
+    every_s
+        Between two lines of a log.
     """
 
-    def __init__(self, stream, after_s: float = LONG_S):
-        self.stream, self.after_s, self._length = stream, after_s, 0
-
-    def show(self, line: str, urgent: bool = False) -> None:
-        """Overwrite the line, cut to the terminal's width."""
-        width = _columns(self.stream)
-        line = line if len(line) < width else f"{line[: max(width - 2, 1)]}…"
-        self.stream.write(f"\r{line.ljust(self._length)}")
-        self.stream.flush()
-        self._length = len(line)
-
-    def end(self, line: str) -> None:
-        """Leave this line, or none."""
-        self.show(line)
-        self.stream.write("\n" if line else "\r")
-        self.stream.flush()
-        self._length = 0
-
-
-def _columns(stream) -> int:
-    """Of the terminal behind a stream; 80 where it does not say."""
-    with contextlib.suppress(OSError, ValueError, AttributeError):
-        return os.get_terminal_size(stream.fileno()).columns or 80
-    return 80
-
-
-class Plain:
-    """A line every half minute, as a log wants it."""
-
-    def __init__(self, stream, every_s: float = PLAIN_EVERY_S, after_s: float = LONG_S):
-        self.stream, self.every_s, self.after_s = stream, every_s, after_s
+    def __init__(self, stream, after_s: float = LONG_S, every_s: float = PLAIN_EVERY_S):
+        self.stream, self.after_s, self.every_s = stream, after_s, every_s
         self._last_s, self._line = -every_s, ""
 
     def show(self, line: str, urgent: bool = False) -> None:
-        """Write it if the last is long ago, or if it will stay."""
+        """Overwrite the line; or write it, if the last is long ago, or if it will stay."""
         now_s = time.monotonic()
-        if line == self._line or (now_s - self._last_s < self.every_s and not urgent):
+        if width := _columns(self.stream):
+            line = _cut(line, max(width - 1, 2))
+            self._write(f"\r{line.ljust(len(self._line))}")
+        elif line == self._line or (now_s - self._last_s < self.every_s and not urgent):
             return
+        else:
+            self._write(f"{_cut(line, _PLAIN_COLUMNS)}\n")
         self._last_s, self._line = now_s, line
-        self._print(line)
 
     def end(self, line: str) -> None:
-        """Write what it was."""
-        if line:
-            self._print(line)
+        """Leave this line, or none."""
+        if _columns(self.stream):
+            self.show(line)
+            self._write("\n" if line else "\r")
+        elif line:
+            self._write(f"{_cut(line, _PLAIN_COLUMNS)}\n")
         self._line = ""
 
-    def _print(self, line: str) -> None:
-        short = line if len(line) <= _PLAIN_COLUMNS else f"{line[: _PLAIN_COLUMNS - 1]}…"
-        print(short, file=self.stream, flush=True)
+    def _write(self, text: str) -> None:
+        self.stream.write(text)
+        self.stream.flush()
+
+
+def _cut(line: str, width: int) -> str:
+    return line if len(line) <= width else f"{line[: width - 1]}…"
+
+
+def _columns(stream) -> int:
+    """Columns of the terminal behind a stream, 80 where it does not say; 0: it is none."""
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        if stream.isatty():
+            with contextlib.suppress(OSError):
+                return os.get_terminal_size(stream.fileno()).columns or 80
+            return 80
+    return 0
 
 
 class Notebook:

@@ -1,29 +1,33 @@
 """What each stage will do on this machine: the full method, something in its place, or a part left
 out, and the command that gets the rest.
 
-Owns the promises that `make doctor` makes and that the pages repeat at their top. Each is decided
-by the very check that the stage itself makes (capabilities, causes, mitigations, design), so that
-the doctor, the pages and the measurements cannot disagree.
+Owns the promises that `make doctor` makes and that the pages repeat at their top. Which parts
+matter to a stage, and what is told without them, stands in its record (`without` in
+notebooks/stages.yml). Each is decided by the very check that the stage itself makes (capabilities,
+mitigations, design; those of an extra are its own), so that the doctor, the pages and the
+measurements cannot disagree.
 """
 
 import argparse
 import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 from .errors import Unavailable
+from .extras import checks, findings
 from .machine import Doctor, doctor, topology
 from .machine.checks import wrapped
 from .mpi import installation
 from .profiles import default_parameters, parameters_of
+from .stage_records import record_of
 from .studies.design import why_missing
-from .study import NO_STAGES, NOTEBOOKS, PAPER, STARTER
+from .study import NO_STAGES, PAPER, notebook_files
 from .workloads import configurations, existing_configurations
 
 FULL, REPLACED, LEFT_OUT = "full method", "replaced", "left out"
-_NAME_WIDTH = 24
+_NAME_WIDTH = 25
 
 
 @dataclass(frozen=True)
@@ -48,7 +52,7 @@ class Here:
     profile
         Whose parameters decide which causes, allocators and configurations are requested.
     found
-        Of `doctor`; None: looked up now.
+        Findings of `doctor`; None: looked up now.
     """
 
     def __init__(self, profile: str = "quick", found: Doctor | None = None):
@@ -80,7 +84,7 @@ def promises(
     stages
         Names of notebooks; None: all, in their order.
     found
-        Of `doctor`.
+        Findings of `doctor`.
 
     Returns
     -------
@@ -96,15 +100,17 @@ def promises(
     names = (
         list(stages)
         if stages is not None
-        else sorted({path.stem for path in NOTEBOOKS.glob("[0-9]*.ipynb")} - set(NO_STAGES))
+        else [stage for stage in notebook_files() if stage not in NO_STAGES]
     )
     return [promise for stage in names for promise in _of_stage(stage, here)]
 
 
 def _of_stage(stage: str, here: Here) -> list[Promise]:
-    made = [
-        Promise(stage, *rest) for check in _CHECKS.get(stage, ()) for rest in check(stage, here)
-    ]
+    made = []
+    known = _CHECKS | checks()
+    for entry in record_of(stage).get("without", ()):
+        name, argument = next(iter(entry.items())) if isinstance(entry, dict) else (entry, None)
+        made += [Promise(stage, *rest) for rest in known[name](stage, here, argument)]
     return made or [Promise(stage, "", FULL, "the full method")]
 
 
@@ -113,28 +119,24 @@ def _of_stage(stage: str, here: Here) -> list[Promise]:
 _Parts = Iterable[tuple[str, str, str, str]]
 
 
-def _tracer(by_loop: str, state: str = REPLACED) -> Callable[[str, Here], _Parts]:
-    """`by_loop`: the sentence where only the detour loop sees noise."""
-
-    def check(stage: str, here: Here) -> _Parts:
-        tracer = here.doctor.capabilities.tracer
-        if tracer == "tracepoints" and state == REPLACED:
-            yield (
-                "kernel tracer",
-                REPLACED,
-                (
-                    "The osnoise tracer is replaced by ordinary tracepoints, turned into the same"
-                    " events by the kernel's own net-duration rule."
-                ),
-                here.fix("osnoise tracer"),
-            )
-        if tracer == "detours":
-            yield "kernel tracer", state, by_loop, here.fix("tracepoints")
-
-    return check
+def _tracer(stage: str, here: Here, argument: str, state: str = REPLACED) -> _Parts:
+    """`argument`: the sentence where only the detour loop sees noise."""
+    tracer = here.doctor.capabilities.tracer
+    if tracer == "tracepoints" and state == REPLACED:
+        yield (
+            "kernel tracer",
+            REPLACED,
+            (
+                "The osnoise tracer is replaced by ordinary tracepoints, turned into the same"
+                " events by the kernel's own net-duration rule."
+            ),
+            here.fix("osnoise tracer"),
+        )
+    if tracer == "detours":
+        yield "kernel tracer", state, argument, here.fix("tracepoints")
 
 
-def _only_tracepoints(stage: str, here: Here) -> _Parts:
+def _only_tracepoints(stage: str, here: Here, argument: None) -> _Parts:
     if here.doctor.capabilities.tracer != "tracepoints":
         fix = here.fix("tracepoints") or 'record with tracepoints: Tracer(…, source="tracepoints")'
         yield (
@@ -148,7 +150,7 @@ def _only_tracepoints(stage: str, here: Here) -> _Parts:
         )
 
 
-def _realtime(stage: str, here: Here) -> _Parts:
+def _realtime(stage: str, here: Here, argument: None) -> _Parts:
     can = here.doctor.capabilities
     if not can.fifo:
         yield (
@@ -180,7 +182,7 @@ def _realtime(stage: str, here: Here) -> _Parts:
         )
 
 
-def _counters(stage: str, here: Here) -> _Parts:
+def _counters(stage: str, here: Here, argument: None) -> _Parts:
     can = here.doctor.capabilities
     if not can.perf_hardware:
         others = (
@@ -196,50 +198,40 @@ def _counters(stage: str, here: Here) -> _Parts:
         )
 
 
-def _models(
-    parameter: str, name_of: Mapping[str, str], command: str
-) -> Callable[[str, Here], _Parts]:
+_MODELS = {
+    "sycl": ("SYCL programs are", "make sycl ACCEPT_LICENCE=yes"),
+    "omp": ("OpenMP programs are", "make env"),
+    "clang": (
+        "Programs built by clang are",
+        "apt-get install clang libomp-dev; rm build/c-parts; make env",
+    ),
+    "gcc": ("Programs built by gcc are", "make env"),
+}
+
+
+def _models(stage: str, here: Here, parameter: str) -> _Parts:
     """Programming models, or compilers, that the stage is asked for and that are not installed."""
-
-    def check(stage: str, here: Here) -> _Parts:
-        for model in str(here.parameter(stage, parameter)).split():
-            if reason := why_missing(model):
-                yield model, LEFT_OUT, f"{name_of[model]} left out: {reason}.", command
-
-    return check
+    for model in str(here.parameter(stage, parameter)).split():
+        if reason := why_missing(model):
+            subject, command = _MODELS[model]
+            yield model, LEFT_OUT, f"{subject} left out: {reason}.", command
 
 
-def _configurations(families: tuple[str, ...]) -> Callable[[str, Here], _Parts]:
-    def check(stage: str, here: Here) -> _Parts:
-        names = str(here.parameter(stage, "configs")).split()
-        listed = configurations(topology(), os.sched_getaffinity(0), families, names)
-        requested = names or [one.name for one in listed]
-        there = {one.name for one in existing_configurations(listed, requested)}
-        reasons: dict[str, list[str]] = {}
-        for one in listed:
-            if one.name in requested and one.name not in there:
-                reasons.setdefault(one.missing, []).append(one.name)
-        for reason, names in reasons.items():
-            verb = "is" if len(names) == 1 else "are"
-            yield "configurations", LEFT_OUT, f"{', '.join(names)} {verb} left out: {reason}.", ""
-
-    return check
+def _configurations(stage: str, here: Here, families: list[str]) -> _Parts:
+    names = str(here.parameter(stage, "configs")).split()
+    listed = configurations(topology(), os.sched_getaffinity(0), families, names)
+    requested = names or [one.name for one in listed]
+    there = {one.name for one in existing_configurations(listed, requested)}
+    reasons: dict[str, list[str]] = {}
+    for one in listed:
+        if one.name in requested and one.name not in there:
+            reasons.setdefault(one.missing, []).append(one.name)
+    for reason, names in reasons.items():
+        verb = "is" if len(names) == 1 else "are"
+        yield "configurations", LEFT_OUT, f"{', '.join(names)} {verb} left out: {reason}.", ""
 
 
-def _causes(stage: str, here: Here) -> _Parts:
-    from .studies.known_causes import causes, planting_error
-
-    for name in here.parameter(stage, "names") or list(causes()):
-        if refusal := planting_error(name):
-            yield (
-                name,
-                LEFT_OUT,
-                f"The cause {name} is left out: {refusal.what}.",
-                refusal.fix or "",
-            )
-
-
-def _allocators(stage: str, here: Here) -> _Parts:
+def _allocators(stage: str, here: Here, argument: None) -> _Parts:
     from .mitigation import mitigations
 
     for name in here.parameter(stage, "allocators"):
@@ -247,11 +239,10 @@ def _allocators(stage: str, here: Here) -> _Parts:
             yield name, LEFT_OUT, f"The allocator {name} is left out: {answer.reason}.", answer.fix
 
 
-def _clock(stage: str, here: Here) -> _Parts:
+def _clock(stage: str, here: Here, argument: None) -> _Parts:
     from .measurement import FrequencyLogger
 
-    logger = FrequencyLogger()
-    if logger.clock_note and not logger.reads_frequency:
+    if not FrequencyLogger().reads_frequency:
         yield (
             "clock frequency",
             REPLACED,
@@ -263,7 +254,7 @@ def _clock(stage: str, here: Here) -> _Parts:
         )
 
 
-def _real_ranks(stage: str, here: Here) -> _Parts:
+def _real_ranks(stage: str, here: Here, argument: None) -> _Parts:
     """Real ranks need an MPI, which is an optional extra."""
     try:
         installation()
@@ -276,81 +267,17 @@ def _real_ranks(stage: str, here: Here) -> _Parts:
         )
 
 
-_LOOP = (
-    "The kernel's tracer is replaced by a detour loop that runs in the program's place: noise has a"
-    " start and a length, but no name, kind or priority."
-)
-_CHECKS: dict[str, tuple[Callable[[str, Here], _Parts], ...]] = {
-    STARTER: (
-        _tracer("The program is not traced, and its slowest run is not replayed.", LEFT_OUT),
-        _realtime,
-        _counters,
-    ),
-    "10-trace-collection": (
-        _tracer(_LOOP),
-        _tracer(
-            "The cost of recording an event is not measured: the kernel records none.", LEFT_OUT
-        ),
-        _counters,
-    ),
-    "15-account": (
-        _tracer(
-            "Kernel events, ways in and out and the hypervisor's time are one sum: whatever a"
-            " busy thread was off its CPU for counts as one."
-        ),
-    ),
-    "20-delta-config": (
-        _tracer(
-            "The noise config is made of the times that a detour loop was without its CPU: events"
-            " without a name, all of the kind hardware."
-        ),
-    ),
-    "30-injection": (
-        _tracer(
-            "What the kernel sees of a replay is replaced by the times that a detour loop, in the"
-            " program's place, was without its CPU."
-        ),
-        _realtime,
-        _counters,
-    ),
-    "35-planted-anomaly": (_tracer(_LOOP), _realtime, _counters),
-    "37-worst-runs": (_tracer(_LOOP), _only_tracepoints, _realtime),
-    "40-mitigations": (
-        _tracer("No program is traced: the noise config of stage 20 is replayed for all of them."),
-        _tracer(
-            "The cost of tracing, planted disturbances, and the accuracy of replays are not"
-            " measured: they need a trace of the program itself.",
-            LEFT_OUT,
-        ),
-        _realtime,
-        _models(
-            "models",
-            {"sycl": "SYCL programs are", "omp": "OpenMP programs are"},
-            "make sycl ACCEPT_LICENCE=yes",
-        ),
-        _configurations(("mitigation",)),
-    ),
-    "50-attribution": (_counters,),
-    "52-known-causes": (_causes, _realtime, _counters),
-    "55-mitigate-and-compare": (_allocators, _counters),
-    "60-openmp-variability": (
-        _models(
-            "compilers",
-            {"clang": "Programs built by clang are", "gcc": "Programs built by gcc are"},
-            "apt-get install clang libomp-dev; rm build/c-parts; make env",
-        ),
-        _configurations(("mitigation", "threads", "nodes")),
-        _clock,
-    ),
-    "70-noise-signatures": (_realtime,),
-    "75-mpi-at-scale": (_real_ranks,),
-    "82-this-machine-at-scale": (
-        _tracer(
-            "The kernel events of traced runs are replaced by the times that a detour loop was"
-            " without its CPU."
-        ),
-    ),
-    "85-stragglers": (_realtime,),
+_CHECKS: dict[str, Callable[..., _Parts]] = {
+    "tracer": _tracer,
+    "tracer, or left out": partial(_tracer, state=LEFT_OUT),
+    "hypervisor": _only_tracepoints,
+    "real-time": _realtime,
+    "counters": _counters,
+    "models": _models,
+    "configurations": _configurations,
+    "allocators": _allocators,
+    "clock": _clock,
+    "mpi": _real_ranks,
 }
 
 
@@ -387,6 +314,8 @@ def text(profile: str = "quick", found: Doctor | None = None) -> str:
             _in_a_line([one for one in made if one.stage == stage], numbers),
         )
     lines += wrapped(f"  {'MPI':<{_NAME_WIDTH}}", _mpi())
+    for name, finding in findings().items():
+        lines += wrapped(f"  {f'extra {name}':<{_NAME_WIDTH}}", finding)
     lines += [""] if numbers else []
     for (sentence, fix), number in numbers.items():
         lines += wrapped(f"  [{number}]".ljust(7), sentence)

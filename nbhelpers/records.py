@@ -18,7 +18,14 @@ from io import FileIO
 from pathlib import Path
 
 from .errors import InputError
-from .files import new_aside, packed, sync_folder, write_atomically, writing
+from .files import (
+    new_aside,
+    open_regular_file,
+    packed,
+    sync_folder,
+    write_atomically,
+    writing,
+)
 from .reading import read_bytes
 
 TORN = ".torn"
@@ -86,11 +93,10 @@ def append_record(path: str | Path, record: dict) -> None:
 
 
 def _append(path: Path, record: dict) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
     is_new = not path.exists()
     if is_new and packed(path).exists():
         write_atomically(path, read_bytes(packed(path), _WHAT))
-    with open(path, "ab+", buffering=0) as file:
+    with _opened(path) as file:
         size = _close_off(path, file)
         chain = _last_chain(file, size)
         if chain is not None:
@@ -100,6 +106,11 @@ def _append(path: Path, record: dict) -> None:
         _append(path, record)
     elif is_new:
         sync_folder(path.parent)
+
+
+def _opened(path: str | Path) -> FileIO:
+    """A file to read, and to append to."""
+    return FileIO(open_regular_file(path, os.O_RDWR | os.O_APPEND), "ab+")
 
 
 def _write_line(file: FileIO, size: int, line: bytes) -> None:
@@ -125,9 +136,8 @@ def _close_off(path: Path, file: FileIO) -> int:
     if _is_whole(whole[begin:]):
         file.write(b"\n")
         return size + 1
-    with open(f"{path}{TORN}", "ab") as torn:
+    with _opened(f"{path}{TORN}") as torn:
         torn.write(whole[begin:] + b"\n")
-        torn.flush()
         os.fsync(torn.fileno())
     file.truncate(begin)
     return begin
@@ -250,7 +260,7 @@ def read(path: str | Path) -> Records:
     else:
         return Records([], (), True, _BEGIN)
     *lines, last = content.split(b"\n")
-    if last and (_SUFFIX.search(last) or _json(last) is not None):
+    if last and _is_whole(last):
         lines.append(last)
     if any(_has_checks(line) for line in lines):
         return _checked(lines)

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from .estimate import Place
-from .progress import FIFO, Plain, Reporter, Terminal, readable
+from .minutes import Place
+from .progress import FIFO, Reporter, Stream, readable
 
 _BYTES = 1 << 16
 
@@ -26,16 +26,16 @@ class StageLine:
     stage
         Its name.
     place
-        Where it stands in the plan.
+        Where it stands in the plan; None: alone.
     out
         Where the line goes; None: standard error, as a terminal or as a log.
     """
 
     after_s = 0.0
 
-    def __init__(self, stage: str, place: Place = Place(), out: Reporter | None = None):
-        self.stage, self.place = stage, place
-        self.out = out or (Terminal(sys.stderr, 0.0) if sys.stderr.isatty() else Plain(sys.stderr))
+    def __init__(self, stage: str, place: Place | None = None, out: Reporter | None = None):
+        self.stage, self.place = stage, place or Place()
+        self.out = out or Stream(sys.stderr, 0.0)
         self.began_s, self.cell = time.monotonic(), "starting"
 
     def show(self, line: str, urgent: bool = False) -> None:

@@ -20,46 +20,25 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .artifact.upload import require_target, upload_notebook
 from .errors import InputError, NoisebookError, Unavailable
-from .estimate import account, outlook, place
+from .extras import stages as extra_stages
 from .files import digest, disk_error, pack, to_json, write_atomically, write_json
-from .imports import CodeTree, code_digest
-from .places import HOME, PACKAGE, how_to, programs, results, shipped
+from .loaded import EXTENSION, LIST, digests, modules
+from .minutes import account, outlook, place
+from .places import HOME, how_to, programs, results, shipped
 from .profiles import adopted, check_parameters, notebook_of, parameters_of
-from .progress import for_command, reporting, task
+from .progress import for_command, reporting
 from .reading import read_json
 from .records import SEAL
 from .schemas import jsonschema
 from .stage_line import StageLine, engine, listening
-from .study import NOTEBOOKS, PAPER, STARTER, FolderStudy, Study
+from .stage_records import record_of
+from .study import NO_STAGES, PAPER, STARTER, FolderStudy, Study, notebook_files
 
 if TYPE_CHECKING:
     from .studies.program_study import ProgramStudy
 
 _SET_PARENT_DEATH_SIGNAL = 1  # prctl(2)
-
-
-def stage_code_digest(stage: str, tree: CodeTree | None = None) -> str:
-    """Digest of the code and the knowledge that a stage's notebook may use; see `code_digest`.
-
-    Parameters
-    ----------
-    stage
-        Name of the notebook.
-    tree
-        The library's modules, where several stages are asked for; None: read now.
-    """
-    # Each promise is decided by the check that its stage makes, so it rests on what the stage
-    # imports anyway; only the paper repeats the promises of the other stages.
-    ends = () if stage == PAPER else (f"{PACKAGE.name}.promise",)
-    return code_digest(
-        notebook_of(stage),
-        tree or CodeTree(PACKAGE.parent),
-        shipped(),
-        besides=[f"{PACKAGE.name}.page"],
-        ends=ends,
-    )
 
 
 def notebook_digest(path: Path) -> str:
@@ -77,12 +56,12 @@ def check(profile: str, stages: list[str]) -> None:
     Parameters
     ----------
     profile, stages
-        See `write_wanted`.
+        The arguments of `write_wanted`.
 
     Raises
     ------
     InputError
-        See `parameters_of`.
+        What `parameters_of` refuses.
     """
     name = adopted(profile)
     for stage in stages:
@@ -103,30 +82,34 @@ def write_wanted(profile: str, stages: list[str]) -> str:
     Raises
     ------
     InputError
-        See `parameters_of`; of any stage, before the first one runs for hours.
+        What `parameters_of` refuses, of any stage, before the first one runs for hours.
     """
     profile = adopted(profile)
-    parameters = {stage: parameters_of(stage, profile) for stage in stages}
-    tree = CodeTree(PACKAGE.parent)
-    for stage in stages:
-        wanted = {
-            "notebook": notebook_digest(notebook_of(stage)),
-            "parameters": parameters[stage],
-            "code": stage_code_digest(stage, tree),
-            **_parts(stage, profile),
-        }
-        _write_if_changed(
-            Study(stage, profile).build / "stamps" / f"{stage}.wanted", to_json(wanted)
-        )
-    with task("working out how long it takes", urgent=True, keep=False):
-        return outlook(profile, parameters)
+    made_from = {stage: _wanted(stage, profile) for stage in stages}
+    for stage, wanted in made_from.items():
+        _write_if_changed(_stamp(stage, profile, "wanted"), to_json(wanted))
+    return outlook(profile, stages)
+
+
+def _stamp(stage: str, profile: str, kind: str) -> Path:
+    return Study(stage, profile).build / "stamps" / f"{stage}.{kind}"
+
+
+def _wanted(stage: str, profile: str) -> dict:
+    """What a stage would be made from now: of our files, those that its last kernel loaded."""
+    stamp = _stamp(stage, profile, "wanted")
+    loaded = read_json(stamp)["code"] if stamp.exists() else {}
+    return {
+        "notebook": notebook_digest(notebook_of(stage)),
+        "parameters": parameters_of(stage, profile),
+        "code": digests(loaded),
+        **_parts(stage, profile),
+    }
 
 
 def _parts(stage: str, profile: str) -> dict:
-    """The optional parts of the machine that a stage makes use of (its notebook's metadata say
-    which), as they are now.
-    """
-    used = read_json(notebook_of(stage))["metadata"].get("noisebook", {}).get("parts", [])
+    """The optional parts of the machine that a stage makes use of, as they are now."""
+    used = record_of(stage).get("parts", [])
     if not used or Study(stage, profile).recorded_only:
         return {}
     from .machine.parts import optional_parts
@@ -156,18 +139,18 @@ def run_stage(stage: str, profile: str, line: StageLine | None = None) -> Path:
 
 
 def _made_page(stage: str, profile: str, line: StageLine) -> Path:
-    study = Study(stage, profile)
-    parameters = parameters_of(stage, profile)
+    study, wanted = Study(stage, profile), _wanted(stage, profile)
     folder = study.build / "notebooks"
     folder.mkdir(parents=True, exist_ok=True)
     running, failed, done = (
         folder / f"{stage}{suffix}.ipynb" for suffix in (".running", ".failed", "")
     )
     failed.unlink(missing_ok=True)
+    began = time.monotonic()
     shutil.rmtree(study.results)  # what an older notebook saved there must not reach the paper
     with _stage_lock(study):
         try:
-            _execute(stage, running, parameters, line)
+            wanted["code"] = _execute(stage, running, wanted["parameters"], line)
         except BaseException:
             if running.exists():
                 running.replace(failed)
@@ -175,8 +158,10 @@ def _made_page(stage: str, profile: str, line: StageLine) -> Path:
         running.replace(done)
         line.at("writing its page")
         page = _export(study, done)
-    write_json(study.build / "provenance" / f"{stage}.json", _provenance(study, parameters))
-    _write_if_changed(study.build / "stamps" / f"{stage}.made", to_json(_made(study)))
+    wanted["code"] |= digests(modules("nbhelpers.page", "nbhelpers.paper"))
+    write_json(study.build / "provenance" / f"{stage}.json", _provenance(study, wanted, began))
+    _write_if_changed(_stamp(stage, profile, "made"), to_json(_made(study)))
+    _write_if_changed(_stamp(stage, profile, "wanted"), to_json(wanted))
     return page
 
 
@@ -189,7 +174,7 @@ def run_program_study(program_study: "ProgramStudy", parameters: dict) -> Path:
     program_study
         The study; what it measured already is not measured again.
     parameters
-        Of the notebook; see its cell tagged `parameters`.
+        Parameters of the notebook: see its cell tagged `parameters`.
 
     Raises
     ------
@@ -246,16 +231,17 @@ def make_paper(profile: str) -> Path:
 def _needs() -> dict[str, list[str]]:
     """Each stage in order, and the stages whose outcome it rests on, as the Makefile has them."""
     text = (shipped() / "Makefile").read_text(encoding="utf-8")
-    stages = re.findall(r"^STAGES\s*:=\s*(.*)$", text, re.MULTILINE)[0].split()
-    needs: dict[str, list[str]] = {stage: [] for stage in stages}
-    for stage, inputs in re.findall(r"^\$\(S\)/([\w-]+)\.done:(.*)$", text, re.MULTILINE):
-        needs[stage] = re.findall(r"\$\(S\)/([\w-]+)\.made", inputs)
-    return needs | {PAPER: stages[:-1]}
+    needs: dict[str, list[str]] = {name: [] for name in notebook_files() if name not in NO_STAGES}
+    for names, inputs in re.findall(r"^\$\(call after,(.*),(.*)\)$", text, re.MULTILINE):
+        named = names.replace("$(EXTRA_STAGES)", " ".join(extra_stages())).split()
+        needs |= {stage: inputs.split() for stage in named}
+    before = sorted(stage for stage in needs if stage != PAPER)
+    return {stage: needs[stage] for stage in before} | {PAPER: before}
 
 
-def _provenance(study: Study, parameters: dict) -> dict:
-    """What a page rests on; commit and environment are named, but do not make a stage stale by
-    themselves.
+def _provenance(study: Study, wanted: dict, began: float) -> dict:
+    """What a page rests on, and how long it took; commit and environment are named, but do not make
+    a stage stale by themselves.
     """
     from .machine import provenance
 
@@ -265,19 +251,21 @@ def _provenance(study: Study, parameters: dict) -> dict:
         if path.stem < study.stage
     }
     made_from = {
-        "notebook": notebook_digest(notebook_of(study.stage)),
-        "code": stage_code_digest(study.stage),
+        "notebook": wanted["notebook"],
+        "code": digest(to_json(wanted["code"])),
         "stages_before": before,
     }
     return {
-        **provenance(parameters=parameters, repository=shipped()),
+        **provenance(wanted["parameters"]),
         "stage": study.stage,
         "made_from": made_from,
         "data_from": study.machine["machine"],
+        "took_s": round(time.monotonic() - began, 1),
     }
 
 
-def _execute(stage: str, output: Path, parameters: dict, line: StageLine) -> None:
+def _execute(stage: str, output: Path, parameters: dict, line: StageLine) -> dict[str, str]:
+    """The files of ours that the notebook's kernel has loaded, with their digests."""
     line.at("starting its kernel")
     jsonschema()  # for papermill, which takes three seconds more without
     import papermill
@@ -287,17 +275,19 @@ def _execute(stage: str, output: Path, parameters: dict, line: StageLine) -> Non
     with tempfile.TemporaryDirectory(prefix="noisebook-") as folder, listening(line, folder):
         os.environ["NOISEBOOK_STATIC"] = "1"  # nobody is there to drag a slider
         os.environ[HOME] = str(results())  # the kernel runs in another folder
+        os.environ[LIST] = f"{folder}/loaded.json"
         papermill.execute_notebook(
             str(source),
             str(output),
             parameters=parameters,
             kernel_name="python3",
-            cwd=str(NOTEBOOKS),
+            cwd=str(source.parent),
             engine_name=engine(line),
             progress_bar=False,
             start_timeout=120,
             config=Config(_kernel(folder)),
         )
+        return read_json(f"{folder}/loaded.json")
 
 
 def _kernel(folder: str) -> dict:
@@ -308,7 +298,7 @@ def _kernel(folder: str) -> dict:
     """
     return {
         "KernelManager": {"transport": "ipc", "ip": f"{folder}/kernel"},
-        "NotebookClient": {"extra_arguments": ["--IPKernelApp.log_level=50"]},
+        "NotebookClient": {"extra_arguments": ["--IPKernelApp.log_level=50", f"--ext={EXTENSION}"]},
     }
 
 
@@ -320,9 +310,7 @@ def _stage_lock(study: Study):
 
     if study.recorded_only:
         return _during_measurements(f"stage {study.stage}")
-    measures = (
-        read_json(notebook_of(study.stage))["metadata"].get("noisebook", {}).get("measures", False)
-    )
+    measures = record_of(study.stage).get("measures", False)
     return measuring(exclusive=measures, doing=f"stage {study.stage}")
 
 
@@ -361,13 +349,10 @@ def _made(study: Study) -> dict:
 
 
 def folder_digest(folder: Path) -> str:
-    """Digest of the names and contents of all files in a folder, but for hidden ones."""
-    files = sorted(
-        path for path in folder.rglob("*") if path.is_file() and not path.name.startswith(".")
-    )
-    return digest(
-        *(part for path in files for part in (str(path.relative_to(folder)), path.read_bytes()))
-    )
+    """Digest of the names and contents of all files in a folder, but for what is hidden: caches."""
+    files = {path.relative_to(folder): path for path in folder.rglob("*") if path.is_file()}
+    seen = sorted(name for name in files if not any(part[0] == "." for part in name.parts))
+    return digest(*(part for name in seen for part in (str(name), files[name].read_bytes())))
 
 
 def measure_again(profile: str) -> Path | None:
@@ -444,36 +429,15 @@ def _arguments() -> argparse.Namespace:
         command.add_argument("--profile", required=True)
         if stages:
             command.add_argument("stages", nargs=stages)
-        if name == "run":
-            command.add_argument("--output", default="", help="write the notebook there, too")
-    study = commands.add_parser("study")
-    study.add_argument("--command", dest="program", default="")
-    study.set_defaults(profile="quick", stages=[STARTER])
     return parser.parse_args()
 
 
-def _run_and_print(stage: str, profile: str, output: str = "") -> None:
-    if output:
-        require_target(output)
+def _run_and_print(stage: str, profile: str) -> None:
     began = time.monotonic()
     if not sys.stderr.isatty():
         print(f"{stage} ...", flush=True)
     page = run_stage(stage, profile)
     print(f"{stage}  {time.monotonic() - began:.0f} s  {os.path.relpath(page)}", flush=True)
-    if output:
-        executed = Study(stage, profile).build / "notebooks" / f"{stage}.ipynb"
-        print(f"{stage}  {upload_notebook(executed, output)}", flush=True)
-
-
-def _study_and_print(program: str) -> None:
-    """`make study`: the starter notebook, from the first run to the page."""
-    from .studies.program_study import ProgramStudy, program_from_options
-
-    if not program.strip():
-        raise InputError("which program?", fix="make study COMMAND='./program arguments'")
-    program_study = ProgramStudy(program_from_options(program))
-    print("\n".join(program_study.plan.sentences()), flush=True)
-    print(os.path.relpath(run_program_study(program_study, {"command": program})))
 
 
 def main() -> int:
@@ -488,9 +452,7 @@ def main() -> int:
                 message = write_wanted(arguments.profile, arguments.stages)
             print(f"{message}\n" if message else "", end="", flush=True)
         elif arguments.command == "run":
-            _run_and_print(arguments.stages[0], arguments.profile, arguments.output)
-        elif arguments.command == "study":
-            _study_and_print(arguments.program)
+            _run_and_print(arguments.stages[0], arguments.profile)
         elif arguments.command == "measure-again":
             print(f"kept: {measure_again(arguments.profile) or 'nothing was measured yet'}")
         elif arguments.command == "account":

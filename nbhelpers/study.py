@@ -1,7 +1,8 @@
 """Where a notebook's data come from and where its results go, and what stands at the top of its
 page.
 
-A study is a profile (smoke, quick, full, paper, recorded) seen from one stage. Measured data:
+A study is a profile (smoke, quick, full, paper, recorded) seen from one stage. A notebook that is
+run by itself measures here, into the study `here`, with the values of its own cell. Measured data:
 build/PROFILE/data/STAGE, only ever appended to. The profile `recorded` reads data/recorded instead
 and never measures (`record` is how it was measured); a shared study (`make paper DATA=…`) has
 data in build/shared-NAME and never measures either. Computed: build/PROFILE/results/STAGE. An
@@ -11,7 +12,8 @@ installed package has no build folder: `nbhelpers.places.results` says what take
 import json
 import os
 import re
-from collections.abc import Mapping, Sequence
+import warnings
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from html import escape
@@ -19,11 +21,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .answers import Answer, write_answer
-from .code_state import tables_of_other_code
 from .errors import InputError
+from .extras import stages
 from .files import to_json, write_json
+from .palette import use_style
 from .places import how_to, is_installed, results, shipped
 from .reading import read_json
+from .stage_records import record_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
@@ -40,23 +44,26 @@ PAPER = "90-paper"
 STARTER = "01-your-program"  # for one's own program
 NO_STAGES = (STARTER, "02-workbench", "contents")  # notebooks that are no stage of the paper
 _MOST_FINDINGS = 5  # of a list of sentences; the others are folded
-_SOURCES = {  # whose data a stage shows, where it is not what was measured alone; {}: that
-    "80-noise-at-scale": "simulated",
-    "82-this-machine-at-scale": "{}, and simulated from it",
-    "85-stragglers": "public traces, {}, and simulated from them",
-}
-PROFILES = ("smoke", "quick", "full", "paper", "record", "recorded")
+PROFILES = ("here", "smoke", "quick", "full", "paper", "record", "recorded")
+_SAME_VALUES = {"here": "quick", "record": "recorded"}  # profiles that differ in their data only
+
+
+def notebook_files() -> dict[str, Path]:
+    """The file of each notebook by its name, in order: the library's, and those of the extras."""
+    ours = {path.stem: path for path in NOTEBOOKS.glob("*.ipynb")}
+    return dict(sorted((stages() | ours).items()))
 
 
 def profile_file(profile: str) -> Path:
     """The YAML file of a profile: in notebooks/parameters, or the user's, in build/NAME.
 
-    `record` measures what `recorded` later shows, so they share one.
+    `record` measures what `recorded` later shows, so they share one; so do `quick` and `here`,
+    which are what the notebooks' own cells say.
     """
     copy = adopted_profile_file(profile)
     if profile not in PROFILES and copy.exists():
         return copy
-    return NOTEBOOKS / "parameters" / f"{'recorded' if profile == 'record' else profile}.yml"
+    return NOTEBOOKS / "parameters" / f"{_SAME_VALUES.get(profile, profile)}.yml"
 
 
 def adopted_profile_file(profile: str) -> Path:
@@ -82,13 +89,13 @@ class Study:
     """
 
     stage: str
-    profile: str = "quick"
+    profile: str = "here"
 
     def __post_init__(self):
         if self.profile not in PROFILES and not profile_file(self.profile).is_file():
             raise InputError(
                 f"there is no profile '{self.profile}'",
-                fix=how_to(f"paper PROFILE={'|'.join(PROFILES)}")
+                fix=how_to(f"paper PROFILE={'|'.join(PROFILES[1:])}")
                 + "; one of your own by its file: PROFILE=path/to/mine.yml",
             )
         if self.profile == "recorded" and is_installed():
@@ -108,7 +115,7 @@ class Study:
 
     @cached_property
     def shared(self) -> dict:
-        """Of data that somebody else measured and shared, whose: `profile`, `noisebook`, …"""
+        """Whose the data are, where they were shared: `profile`, `noisebook`, …"""
         path = shared_file(self.profile)
         return read_json(path) if self.profile not in PROFILES and path.is_file() else {}
 
@@ -121,7 +128,7 @@ class Study:
     def source(self) -> str:
         """Whose data its tables and figures show, unless they say otherwise."""
         measured = "recorded campaign" if self.recorded_only else "this machine"
-        return _SOURCES.get(self.stage, "{}").format(measured)
+        return record_of(self.stage).get("data", "{}").format(measured)
 
     @property
     def build(self) -> Path:
@@ -179,6 +186,23 @@ class Study:
         ]
         return pandas.DataFrame(rows, columns=["property", "value"])
 
+    def cached(
+        self,
+        name: str,
+        function: "Callable[..., DataFrame]",
+        *arguments: object,
+        **options: object,
+    ) -> "DataFrame":
+        """The table ``function(*arguments, **options)``, kept with the data of this stage.
+
+        A recorded campaign reads the shipped table if it is of the same arguments
+        (`nbhelpers.slow_tables`).
+        """
+        from .slow_tables import cached_table
+
+        path, recorded_only = self.data / f"{name}.csv", self.recorded_only
+        return cached_table(path, function, *arguments, recorded_only=recorded_only, **options)
+
     def table(
         self,
         frame: "DataFrame",
@@ -196,7 +220,7 @@ class Study:
         Parameters
         ----------
         frame, name, published, formats, why
-            As in `nbhelpers.report.save_table`.
+            The arguments of `nbhelpers.report.save_table`.
         note
             What the caption cannot know before the data are there, such as how many runs there
             are; shown beneath the table, and after the caption in the paper.
@@ -227,9 +251,9 @@ class Study:
         Parameters
         ----------
         drawing, name, data
-            As in `nbhelpers.report.save_figure`.
+            The arguments of `nbhelpers.report.save_figure`.
         note, source
-            As in `table`.
+            The arguments of `table`.
         """
         from .report import save_figure
 
@@ -269,12 +293,18 @@ class Study:
     def header(self) -> "Findings":
         """Show the top of the page: the place of the answer, then machine, profile and limits.
 
+        From here on figures have the style of `nbhelpers.palette`.
+
         Returns
         -------
         The place for what was found, filled in at the end, when it is known.
         """
         from IPython.display import display
 
+        use_style()
+        # With a handful of runs much cannot be computed: tables have no number there, and say why.
+        for text in ("divide by zero", "invalid value", "Mean of empty", "Degrees of freedom"):
+            warnings.filterwarnings("ignore", text, RuntimeWarning)
         found = Findings(self)
         display(Header(self))
         return found
@@ -301,8 +331,8 @@ def question(stage: str) -> str:
 
 def _texts(stage: str) -> list[str]:
     """The text cells of a notebook."""
-    files = (folder / f"{stage}.ipynb" for folder in (Path.cwd(), NOTEBOOKS))
-    path = next((file for file in files if file.exists()), None)
+    files = (Path.cwd() / f"{stage}.ipynb", notebook_files().get(stage))
+    path = next((file for file in files if file and file.exists()), None)
     cells = read_json(path)["cells"] if path else []
     return ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown"]
 
@@ -472,7 +502,6 @@ class Header:
         notes = self._replaced()
         if self.study.recorded_only:
             notes.insert(0, self._not_measured_here())
-            notes += self._of_other_code()
         if "smoke" in (self.study.profile, self.study.shared.get("profile")):
             notes.insert(
                 0,
@@ -492,18 +521,9 @@ class Header:
             f"Nothing on this page was measured on this machine: it was regenerated from {source}."
         )
 
-    def _of_other_code(self) -> list[str]:
-        names = tables_of_other_code(self.study.data)
-        if not names:
-            return []
-        return [
-            "Simulated by another state of the code than this one, or by an unknown one, and shown"
-            f" as recorded: {', '.join(names)}."
-        ]
-
     def _replaced(self) -> list[str]:
-        """Of a recorded campaign what its machine replaced; of one that is measured here what this
-        stage does, as the doctor promised.
+        """What the machine of a recorded campaign replaced; or what this stage replaces here, as
+        the doctor promised.
         """
         if self.study.recorded_only:
             return list(self.study.machine["replaced"])

@@ -13,7 +13,7 @@ from cffi import FFI
 
 HERE = Path(__file__).resolve().parent
 SOURCES = sorted(path.name for path in HERE.glob("*.c") if not path.name.startswith("_"))
-HEADERS = ["simulator.h", "engine.h", "goal.h", "implicit.h", "replay.h", "schedule.h"]
+HEADERS = ["simulator.h", "engine.h", "goal.h", "schedule.h"]
 SANITIZE = (
     ["-fsanitize=" + os.environ["NB_SANITIZE"], "-fno-omit-frame-pointer", "-g"]
     if os.environ.get("NB_SANITIZE")

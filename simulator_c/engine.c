@@ -17,7 +17,6 @@
 #include "events.h"
 #include "prefetch.h"
 #include "roots.h"
-#include "team.h"
 
 enum { LINE = 64, HUGE = 2 << 20 }; /* bytes of a cache line, of a huge page */
 
@@ -98,7 +97,7 @@ static int prepare(struct sim *sim)
     sim->host_size = (sizeof(struct host) + clocks * sizeof(uint64_t) + LINE - 1) / LINE * LINE;
     sim->hosts = table_new(ranks * sim->host_size);
     sim->link = table_new((operations + 1) * sizeof *sim->link);
-    if (!sim->hosts || !sim->link || !prepare_needs(sim) || !flights_prepare(sim))
+    if (!sim->hosts || !sim->link || !prepare_needs(sim))
         return 0;
     if (sim->several && !sim->compat) {
         sim->where = calloc(operations + 1, sizeof *sim->where);
@@ -128,7 +127,7 @@ static int prepare(struct sim *sim)
     for (size_t rank = 0; rank < ranks; rank++)
         *host_of(sim, (uint32_t)rank) = (struct host){NONE, NONE, NONE,
                                                       NONE, NONE, (uint32_t)s->rank_start[rank]};
-    sim->queue.present = sim->now = sim->flights_next = UINT64_MAX;
+    sim->queue.present = sim->now = UINT64_MAX;
     return 1;
 }
 
@@ -202,48 +201,36 @@ static int check_all_done(struct sim *sim)
     if (!out->unstarted && !out->unmatched && !out->unreceived)
         return NB_DONE;
     for (int64_t rank = 0; rank < sim->s->ranks; rank++)
-        stuck_lists(owner_of(sim, rank), host_of(sim, (uint32_t)rank));
+        stuck_lists(sim, host_of(sim, (uint32_t)rank));
     for (int64_t op = 0; op < sim->s->operations; op++)
         if (needs_of(sim, (uint32_t)op))
             stuck(sim, (uint32_t)op, NB_NEVER_STARTED);
     return NB_STOP_STUCK;
 }
 
-static void clear_shared(struct sim *sim)
+static void clear(struct sim *sim)
 {
     for (uint32_t i = 0; sim->hosts && i < (uint32_t)sim->s->ranks; i++) {
         const struct host *host = host_of(sim, i);
-        const struct sim *owner = owner_of(sim, i);
         if (host->posted_last == INDEXED && host->posted != NONE)
-            free(index_of(owner, host->posted)->chain);
+            free(index_of(sim, host->posted)->chain);
         if (host->arrived_last == INDEXED && host->arrived != NONE)
-            free(index_of(owner, host->arrived)->chain);
+            free(index_of(sim, host->arrived)->chain);
         if (sim->pending && sim->pending[i] != NONE)
             free(index_of(sim, sim->pending[i])->chain);
     }
-    void *owned[] = {sim->hosts,       sim->needs,         sim->link,  sim->ready,
-                     sim->ready_cause, sim->last,          sim->where, sim->pending,
-                     sim->crowd,       sim->first_receive, sim->alike};
-    for (size_t i = 0; i < sizeof owned / sizeof *owned; i++)
-        free(owned[i]);
-    nb_contention_free(sim->flights);
-}
-
-/* What each of two threads has of its own. */
-static void clear_own(struct sim *sim)
-{
-    const struct share *share = &sim->share;
-    void *owned[] = {sim->handled,         sim->entries.item,   sim->waiters.item,
-                     sim->waits.item,      sim->indexes.item,   sim->released,
-                     sim->crowds.item,     share->held[0].item, share->held[1].item,
-                     share->creators.item, share->numbers.item, share->fresh.item};
+    void *owned[] = {sim->hosts,        sim->needs,        sim->link,          sim->ready,
+                     sim->ready_cause,  sim->last,         sim->where,         sim->pending,
+                     sim->crowd,        sim->alike,        sim->first_receive, sim->handled,
+                     sim->entries.item, sim->waiters.item, sim->waits.item,    sim->indexes.item,
+                     sim->crowds.item,  sim->released};
     for (size_t i = 0; i < sizeof owned / sizeof *owned; i++)
         free(owned[i]);
     queue_free(&sim->queue);
     free(sim);
 }
 
-static void run_alone(struct sim *sim)
+static void carry_out(struct sim *sim)
 {
     struct event event;
     begin(sim);
@@ -255,45 +242,26 @@ static void run_alone(struct sim *sim)
         sim->stop = NB_STOP_MEMORY;
 }
 
-static int run(struct sim *sim, int32_t threads)
+static int run(struct sim *sim)
 {
-    sim->out->threads = threads > 1 && nb_team_can(sim) && nb_team_run(sim) ? 2 : 1;
-    if (sim->out->threads == 1)
-        run_alone(sim);
+    carry_out(sim);
     if (sim->stop)
         return sim->stop;
     finish(sim);
     return check_all_done(sim);
 }
 
-static int simulate(const struct sim *with, int32_t threads)
+int nb_simulate(const struct nb_schedule *schedule, const struct nb_network *network,
+                const struct nb_noise *noise, const struct nb_record *record,
+                struct nb_outcome *outcome)
 {
     struct sim *sim = malloc(sizeof *sim);
     if (!sim)
         return NB_STOP_MEMORY;
-    *sim = *with;
-    int stop = prepare(sim) ? run(sim, threads) : NB_STOP_MEMORY;
-    clear_shared(sim);
-    if (sim->other)
-        clear_own(sim->other);
-    clear_own(sim);
-    return stop;
-}
-
-int nb_simulate(const struct nb_schedule *schedule, const struct nb_network *network,
-                const struct nb_noise *noise, const struct nb_record *record, int32_t threads,
-                struct nb_outcome *outcome)
-{
-    const struct nb_outcome empty = *outcome;
-    const struct sim sim = {
+    *sim = (struct sim){
         .s = schedule, .network = network, .noise = noise, .record = record, .out = outcome
     };
-    int stop = simulate(&sim, threads);
-    if (stop != NB_STOP_TIME || outcome->threads == 1)
-        return stop;
-    /* Which of two threads meets it first is chance; one always meets the same operation. */
-    *outcome = empty;
-    if (outcome->noise)
-        memset(outcome->noise, 0, (size_t)schedule->ranks * sizeof *outcome->noise);
-    return simulate(&sim, 1);
+    int stop = prepare(sim) ? run(sim) : NB_STOP_MEMORY;
+    clear(sim);
+    return stop;
 }

@@ -42,7 +42,6 @@ struct nb_schedule {
 struct nb_record {
     uint64_t *begin, *end; /* 2 * operations */
     uint64_t *arrival;     /* operations; of the sends' messages */
-    uint64_t *slowed;      /* with links: operations; how long a send's bytes were on their way */
     /* 2 * operations: what it had to wait for last; none: 2^32 - 1 */
     uint32_t *cause;
     uint8_t *via;      /* 2 * operations: enum nb_via */
@@ -53,7 +52,6 @@ struct nb_record {
 struct nb_outcome {
     uint64_t *finish;                         /* ranks */
     uint64_t *noise;                          /* ranks, or NULL */
-    int32_t threads;                          /* how many carried it out */
     int64_t stopped_at;                       /* an operation, for NB_STOP_TIME and NB_STOP_LONG */
     int64_t unreceived, unmatched, unstarted; /* messages, receives, operations left over */
     int64_t stuck_count;
@@ -61,9 +59,8 @@ struct nb_outcome {
     int32_t stuck_why[48]; /* enum nb_stuck */
 };
 
-/* `threads`: 2 for two threads where they come to the same (team.c), which *outcome then says. */
 int nb_simulate(const struct nb_schedule *schedule, const struct nb_network *network,
-                const struct nb_noise *noise, const struct nb_record *record, int32_t threads,
+                const struct nb_noise *noise, const struct nb_record *record,
                 struct nb_outcome *outcome);
 
 #endif

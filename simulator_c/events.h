@@ -3,7 +3,6 @@
 #define NB_EVENTS_H
 
 #include "crowd.h"
-#include "flight.h"
 #include "release.h"
 
 enum { LATEST = 62 }; /* bits of a time */
@@ -73,9 +72,7 @@ static inline void do_send(struct sim *sim, struct host *host, const struct even
     if (too_long(sim, rank, op, t, (uint64_t)sim->network->o))
         return;
     uint64_t bytes = column_entry(&sim->s->size, op);
-    struct nb_network drawn;
-    const struct nb_network *network = nb_drawn(sim->network, op, &drawn);
-    struct nb_times times = nb_send(network, sim->noise, rank, t, bytes);
+    struct nb_times times = nb_send(sim->network, sim->noise, rank, t, bytes);
     if (too_late(sim, op, times.cpu))
         return;
     add_noise(sim, rank, times.noise);
@@ -84,11 +81,8 @@ static inline void do_send(struct sim *sim, struct host *host, const struct even
     *clock = times.cpu;
     *gap = times.gap;
     clocks_moved(sim, rank);
-    if (__builtin_expect(sim->flights != NULL, 0))
-        *gap -= flight_begins(sim, op, rank, times.arrival - (uint64_t)network->L,
-                              nb_per_byte(network, network->G, bytes));
-    else
-        emit(sim, &(struct event){times.arrival, sim->seq++, op, (uint32_t)sim->s->peer[op], rank});
+    uint32_t peer = (uint32_t)sim->s->peer[op];
+    queue_push(&sim->queue, &(struct event){times.arrival, sim->seq++, op, peer, rank});
     has_begun(sim, host, op, t);
     if (bytes <= sim->network->S)
         is_done(sim, host, op, times.cpu);
@@ -183,9 +177,7 @@ static inline void do_message(struct sim *sim, struct host *host, const struct e
     if (too_long(sim, rank, op, t, (uint64_t)sim->network->o))
         return;
     uint64_t bytes = column_entry(&sim->s->size, op);
-    struct nb_network drawn;
-    struct nb_times times = nb_receive(nb_drawn(sim->receiving, op, &drawn), sim->noise, rank, t,
-                                       bytes);
+    struct nb_times times = nb_receive(sim->network, sim->noise, rank, t, bytes);
     if (too_late(sim, op, times.cpu))
         return;
     add_noise(sim, rank, times.noise);
@@ -282,10 +274,6 @@ static void do_crowd_wake(struct sim *sim, struct host *host, const struct event
 static void do_wake(struct sim *sim, struct host *host, const struct event *event)
 {
     uint32_t rank = event->host, class = event->op;
-    if (class == FLIGHTS) {
-        flights_land(sim, event);
-        return;
-    }
     if (sim->pending && class >= sim->message_class) {
         do_crowd_wake(sim, host, event);
         return;

@@ -1,5 +1,4 @@
-/* What an operation costs: the LogGOPS model in both modes, used by the engine and by the implicit
- * evaluation.
+/* What an operation costs: the LogGOPS model in both modes.
  *
  * exact, with D = O and B = G times (bytes - 1), none for an empty message, rounded to whole ps:
  *   calc w:     occupies the CPU until noise has let it work for w;

@@ -1,4 +1,4 @@
-/* What noise does to an occupied interval; used by the engine and by the implicit evaluation.
+/* What noise does to an occupied interval.
  *
  * exact: the trace is a periodic function of time, lost or not. Work that begins at t ends at the
  * first moment at which the time since t that was not lost reaches it; so a detour that falls into

@@ -3,7 +3,6 @@
 #ifndef NB_RELEASE_H
 #define NB_RELEASE_H
 
-#include "emit.h"
 #include "record.h"
 
 static inline int64_t edge_start(const void *start, int width, int64_t op)
@@ -78,7 +77,7 @@ static inline void release_one(struct sim *sim, uint32_t rank, struct host *host
         time = nb_later(time, sim->ready[op]);
     if (sim->record && kind == NB_RECV)
         record_begin(sim, rank, op, time, cpu, NULL);
-    emit(sim, &(struct event){time, sim->seq++, op, rank, OPERATION});
+    queue_push(&sim->queue, &(struct event){time, sim->seq++, op, rank, OPERATION});
 }
 
 /* Released operations low..high of one rank: sends, then receives, then calculations, each in the

@@ -13,32 +13,11 @@
 enum nb_mode { NB_EXACT = 0, NB_COMPAT = 1 };
 enum nb_kind { NB_SEND = 1, NB_RECV = 2, NB_CALC = 3 };
 
-/* exact: measured values, of which each message takes one; see spread.h. */
-struct nb_spread {
-    const int64_t *latency;   /* ps */
-    const double *gap;        /* ps a byte */
-    uint32_t latencies, gaps; /* how many; 0: all messages have the network's */
-    uint64_t seed;
-};
-
-/* exact: what messages share on their way; see contention.h. */
-struct nb_links {
-    const double *capacity; /* links; 1: as fast as a NIC, 1 / G */
-    int64_t links;
-    const int32_t *path; /* routes times hops: links, -1 after the last */
-    int32_t hops;
-    const int32_t *route; /* operations: of a send; -1: it shares nothing */
-    int32_t together;     /* a NIC's messages share it; 0: one after another */
-    uint64_t resolution;  /* rates are worked out anew at most that often, ps */
-};
-
 struct nb_network {
-    int32_t mode;                   /* enum nb_mode */
-    int64_t L, o, g;                /* in the mode's unit */
-    double G, O;                    /* exact: ps a byte; compat: whole ns a byte */
-    uint64_t S;                     /* bytes */
-    const struct nb_spread *spread; /* NULL: all messages are alike */
-    const struct nb_links *links;   /* NULL: messages share nothing on their way */
+    int32_t mode;    /* enum nb_mode */
+    int64_t L, o, g; /* in the mode's unit */
+    double G, O;     /* exact: ps a byte; compat: whole ns a byte */
+    uint64_t S;      /* bytes */
 };
 
 /* Where a rank is in its trace. Nothing is lost in [from, until), simulated time; a rank without

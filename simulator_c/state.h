@@ -42,30 +42,6 @@ struct pool {
     uint32_t count, room, free;
 };
 
-struct list {
-    void *item;
-    size_t count, room;
-};
-
-/* A waiter, and the class in which it waits; see renumber_waiters. */
-struct fresh {
-    uint32_t waiter, rank, class;
-};
-
-/* Of two threads (team.c), what this one does in the present window of time. */
-struct share {
-    uint64_t end;         /* of the window */
-    uint32_t split;       /* the first rank of the second thread */
-    int stop;             /* sim->stop, when the window was over */
-    uint64_t soonest;     /* its next event */
-    uint32_t created;     /* how many events in the last window */
-    uint32_t turn;        /* the youngest event of the present time so far */
-    struct list held[2];  /* struct event: for each thread's ranks, not before `end` */
-    struct list creators; /* struct creator */
-    struct list numbers;  /* uint32_t: of what has been created, in the order of creation */
-    struct list fresh;    /* struct fresh */
-};
-
 /* What last moved a clock: a node (see struct nb_record), and how. */
 struct mover {
     uint32_t node, via;
@@ -102,17 +78,10 @@ struct sim {
     uint32_t *released; /* operations that have just become free to start */
     uint32_t released_count, released_room;
     uint32_t seq;
-    const struct nb_network *receiving; /* the network as a reception sees it */
-    struct nb_network without_bytes;    /* that, with links */
-    struct contention *flights;         /* with links: the messages on their way, */
-    uint64_t flights_next;              /* when the next thing happens to them, */
-    uint32_t flights_seq;               /* and the wake-up for it */
-    struct mover *last;                 /* recording: what last moved each clock */
+    struct mover *last; /* recording: what last moved each clock */
     uint64_t now;
     int64_t started;
     int stop;
-    struct share share;
-    struct sim *other; /* of two threads: the second one's; else NULL */
 };
 
 static inline struct host *host_of(const struct sim *sim, uint32_t rank)

@@ -4,7 +4,7 @@
 #ifndef NB_WAIT_H
 #define NB_WAIT_H
 
-#include "emit.h"
+#include "state.h"
 
 /* Classes: calculations by CPU, then sends by CPU and NIC, then messages by CPU and NIC. */
 struct wait_class {
@@ -92,13 +92,12 @@ static inline void wait_add(struct sim *sim, uint32_t rank, uint32_t class,
         return;
     struct waiter *waiter = sim->waiters.item;
     waiter[i] = (struct waiter){NONE, event->seq, event->op, event->aux, NONE};
-    wait_noted(sim, event, i, rank, class);
     struct wait_class *waits = wait_class(sim, host->waiting, class);
     ++*wait_total(sim, host->waiting);
     waits->root = heap_meld(waiter, waits->root, i);
     if (waits->root == i) {
         waits->seq = event->seq;
-        emit_old(sim, &(struct event){until, event->seq, class, rank, WAKE});
+        queue_push_old(&sim->queue, &(struct event){until, event->seq, class, rank, WAKE});
     }
 }
 
@@ -130,7 +129,8 @@ static inline void wait_again(struct sim *sim, uint32_t rank, uint32_t class, ui
     if (waits->root == NONE)
         return;
     waits->seq = ((struct waiter *)sim->waiters.item)[waits->root].seq;
-    emit_old(sim, &(struct event){nb_later(until, sim->now), waits->seq, class, rank, WAKE});
+    uint64_t time = nb_later(until, sim->now);
+    queue_push_old(&sim->queue, &(struct event){time, waits->seq, class, rank, WAKE});
 }
 
 #endif

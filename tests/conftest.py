@@ -6,6 +6,7 @@ import gc
 import os
 import signal
 import subprocess
+import tempfile
 from pathlib import Path
 
 import hypothesis
@@ -16,31 +17,79 @@ from .pages import browser, chromium
 REPOSITORY = Path(__file__).resolve().parents[1]
 
 
-SHORT = "not long"  # what `make test` selects by -m
+SHORT = "not long"  # in what `make test` selects by -m
 FEWER = 5  # times fewer examples of each property there
+ALONE = (  # they measure, trace or change the machine: one by one, after the others
+    "account/test_edges.py",
+    "faults",
+    "injection",
+    "machine",
+    "measurement/test_calibration.py",
+    "measurement/test_frequency.py",
+    "measurement/test_layers.py",
+    "measurement/test_metrics.py",
+    "measurement/test_orphans.py",
+    "measurement/test_placement.py",
+    "measurement/test_processes.py",
+    "measurement/test_regions.py",
+    "measurement/test_run.py",
+    "mitigation/test_actions.py",
+    "mitigation/test_proofs.py",
+    "mitigation/test_verification.py",
+    "mpi/test_interrupted.py",
+    "mpi/test_pingpong.py",
+    "referee",
+    "speed",
+    "studies/test_ferreira_",
+    "studies/test_graded_injection.py",
+    "studies/test_persson.py",
+    "studies/test_planted_anomalies.py",
+    "studies/test_trials.py",
+    "studies/test_worst_runs.py",
+    "test_absent.py",
+    "test_arm64.py",
+    "test_paper.py",
+    "tracing/test_detours.py",
+    "tracing/test_hypervisor.py",
+    "tracing/test_load.py",
+    "tracing/test_netgauge.py",
+    "tracing/test_tracer.py",
+    "tracing/test_vm.py",
+    "workloads/test_openmp.py",
+    "workloads/test_seeded_faults.py",
+    "workloads/test_sycl.py",
+)
+SHARED = ("injection/test_log.py", "injection/test_plan.py")  # of these
 
 
 def pytest_configure(config):
     """What is started from a script with & or by nohup ignores these signals, and so would every
     program that tests start and interrupt.
     """
+    if worker := os.environ.get("PYTEST_XDIST_WORKER"):  # a measuring lock and journals of its own
+        state = Path(tempfile.gettempdir()) / f"noisebook-tests-{os.getuid()}-{worker}"
+        os.environ.setdefault("NOISEBOOK_STATE", str(state))
     for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
         if signal.getsignal(number) == signal.SIG_IGN:
             signal.signal(
                 number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL
             )
     examples = hypothesis.settings.default.max_examples // (
-        FEWER if config.option.markexpr == SHORT else 1
+        FEWER if SHORT in config.option.markexpr else 1
     )
     hypothesis.settings.register_profile("noisebook", max_examples=examples, deadline=None)
     hypothesis.settings.load_profile("noisebook")
 
 
 def pytest_collection_modifyitems(config, items):
-    """`make test` tries every property on fewer examples; `make test-all` on as many as the test
-    says.
+    """Tests of ALONE are marked `alone`; `make test` tries every property on fewer
+    examples than the test says.
     """
-    if config.option.markexpr != SHORT:
+    for item in items:
+        path = item.nodeid.removeprefix("tests/")
+        if path.startswith(ALONE) and not path.startswith(SHARED):
+            item.add_marker("alone")
+    if SHORT not in config.option.markexpr:
         return
     for function in {
         getattr(item.obj, "__func__", item.obj) for item in items if hasattr(item, "obj")

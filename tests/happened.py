@@ -10,7 +10,6 @@ from pathlib import Path
 import pandas as pd
 
 from nbhelpers.empty import UNKNOWN
-from nbhelpers.page import outside_loads
 
 HARDWARE = ("instructions", "cycles")
 
@@ -80,13 +79,6 @@ def _mitigations(profile: Path) -> list[str]:
     return ([] if traced else ["kernel tracer"]) + list(design["absent"])
 
 
-def _causes(profile: Path) -> list[str]:
-    asked = set(saved(profile, "52-known-causes", "causes")["cause"])
-    return sorted(
-        asked - {path.name for path in (profile / "data/52-known-causes").iterdir()}
-    ) + _counters(profile, "52-known-causes")
-
-
 def _allocators(profile: Path) -> list[str]:
     tried = set(saved(profile, "55-mitigate-and-compare", "allocators")["mitigation"])
     return sorted({"jemalloc"} - tried) + _counters(profile, "55-mitigate-and-compare")
@@ -95,29 +87,25 @@ def _allocators(profile: Path) -> list[str]:
 def _compilers(profile: Path) -> list[str]:
     design = json.loads((profile / "data/60-openmp-variability/design.json").read_text())
     runs = runs_of(profile / "data/60-openmp-variability/runs")
-    told = any(name in runs and runs[name].notna().any() for name in ("frequency_mhz", "busy_mhz"))
+    told = "frequency_mhz" in runs and runs["frequency_mhz"].notna().any()
     return list(design["absent"]) + ([] if told else ["clock frequency"])
 
 
 _ASKED = {
     "10-trace-collection": _first,
     "30-injection": lambda profile: (
-        _tracer(profile, "30-injection")
-        + _noise(profile, "30-injection")
-        + _counters(profile, "30-injection")
+        _noise(profile, "30-injection") + _counters(profile, "30-injection")
     ),
     "37-worst-runs": _worst,
     "40-mitigations": _mitigations,
-    "52-known-causes": _causes,
     "55-mitigate-and-compare": _allocators,
     "60-openmp-variability": _compilers,
 }
 CHECKED = {  # the parts of a stage whose absence can be read from its data
     "10-trace-collection": {"kernel tracer", "hardware counters"},
-    "30-injection": {"kernel tracer", "real-time scheduling", "hardware counters"},
+    "30-injection": {"real-time scheduling", "hardware counters"},
     "37-worst-runs": {"kernel tracer", "time of the hypervisor"},
     "40-mitigations": {"kernel tracer", "sycl"},
-    "52-known-causes": {"cpu-hog", "returned-memory", "hardware counters"},
     "55-mitigate-and-compare": {"jemalloc", "hardware counters"},
     "60-openmp-variability": {"clang", "clock frequency"},
 }
@@ -132,7 +120,6 @@ def faults(profile: Path, stages: list[str]) -> list[str]:
             found.append(f"{stage}: no page")
             continue
         text = page.read_text(encoding="utf-8")
-        found += [f"{stage}: would load {place}" for place in outside_loads(text)]
         found += [f"{stage}: {told}" for told in _unreadable(profile, stage, text)]
     return found
 

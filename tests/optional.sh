@@ -1,5 +1,5 @@
 #!/bin/sh
-# Installs what the optional tests use; called by `make test-all` in the repository's root. Says first
+# Installs what the optional tests use; called by .ci/run in the repository's root. Says first
 # what that is, and installs only as root on Debian or Ubuntu: others read the command. What cannot be
 # had is said in one line, and its tests are skipped with the reason.
 # ACCEPT_LICENCE=yes: Intel's SYCL runtime, too (make sycl says its licence).
@@ -10,7 +10,6 @@ PY=${PY:-.venv/bin/python}
 WANTED="git g++ clang libclang-rt-dev|libclang-rt-14-dev libomp-dev numactl
   libjemalloc2 libtcmalloc-minimal4t64|libtcmalloc-minimal4 libmimalloc3|libmimalloc2.0
   openmpi-bin libopenmpi-dev chromium|chromium-browser qemu-system-x86 util-linux mmdebstrap
-  munge slurmctld slurmd slurm-client
   gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user"
 
 known() { LC_ALL=C apt-cache policy "$1" 2>/dev/null | grep -q 'Candidate: [^(]'; }
@@ -54,7 +53,7 @@ sycl() {
     if [ -e build/sycl/compiler ]; then
         echo "The SYCL programs are built"
     elif [ "${ACCEPT_LICENCE:-}" != yes ]; then
-        echo "Without consent to its licence the SYCL runtime is not installed: make test-all ACCEPT_LICENCE=yes (make sycl shows it)"
+        echo "Without consent to its licence the SYCL runtime is not installed: make sycl ACCEPT_LICENCE=yes (make sycl shows it)"
     else
         sh workloads/sycl/install.sh >build/sycl.log 2>&1 || echo "The SYCL programs could not be had: $(tail -1 build/sycl.log)"
     fi

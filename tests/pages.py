@@ -17,14 +17,18 @@ LEAST_POINTS = 9
 FOLD = 900
 _PX_AN_INCH = 96
 _FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run"]
-# Elements that reach beyond the window or need more room than they have.
+# Elements that reach beyond the window or need more room than they have; a table in a box that
+# scrolls may.
 _TOO_WIDE = """() => {
   const room = document.documentElement.clientWidth;
   const shown = [...document.querySelectorAll('table, figure, pre, img, svg')]
     .filter(one => one.getClientRects().length);
-  const wide = shown.filter(one => one.getBoundingClientRect().right > room + 1
+  const scrolls = one => one.closest('.noisebook-wide')
+    && getComputedStyle(one.closest('.noisebook-wide')).overflowX == 'auto';
+  const fixed = shown.filter(one => !scrolls(one));
+  const wide = fixed.filter(one => one.getBoundingClientRect().right > room + 1
     || (one.tagName != 'svg' && one.scrollWidth > one.clientWidth + 2));
-  const clipped = shown.filter(one => {
+  const clipped = fixed.filter(one => {
     for (let box = one.parentElement; box; box = box.parentElement)
       if (getComputedStyle(box).overflowX != 'visible' && box.scrollWidth > box.clientWidth + 2)
         return true;

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from nbhelpers.extras import stages as extra_stages
+
 from .absent import PARTS, run_without
 
 STAGES = [
@@ -18,17 +20,17 @@ STAGES = [
     "35-planted-anomaly",
     "37-worst-runs",
     "40-mitigations",
+    "42-fairness",
     "50-attribution",
-    "52-known-causes",
     "55-mitigate-and-compare",
     "60-openmp-variability",
     "70-noise-signatures",
     "75-mpi-at-scale",
     "80-noise-at-scale",
     "82-this-machine-at-scale",
-    "85-stragglers",
     "90-paper",
 ]
+STAGES = sorted([*STAGES, *extra_stages()])
 ASK = """
 import dataclasses, json
 from nbhelpers.machine import doctor

@@ -19,7 +19,7 @@ from .promised import STAGES, asked, some_parts
 TO_REPLAY = STAGES[:5]
 # part: the stages that use it, with those that they need; the others are in the sets below
 USED_BY = {
-    "tracefs": [*STAGES[:7], "40-mitigations", "82-this-machine-at-scale"],
+    "tracefs": [*STAGES[:7], "40-mitigations", "42-fairness", "82-this-machine-at-scale"],
     "realtime": TO_REPLAY,
     "perf": [*STAGES[:2], "35-planted-anomaly", "50-attribution"],
     "second-cpu": [
@@ -28,18 +28,17 @@ USED_BY = {
         "60-openmp-variability",
         "82-this-machine-at-scale",
     ],
-    "cgroups": ["52-known-causes"],
-    "allocators": ["52-known-causes", "55-mitigate-and-compare"],
+    "allocators": ["55-mitigate-and-compare"],
     "clang": ["60-openmp-variability"],
-    "sycl": [*STAGES[:4], "40-mitigations"],
+    "sycl": [*STAGES[:4], "40-mitigations", "42-fairness"],
 }
 SEEDS = (1, 2, 3)
 # whole studies, several minutes each: too long for CI beside the bare systems
 not_in_ci = pytest.mark.skipif(
     os.environ.get("CI") == "true",
-    reason="whole studies without some parts take too long for CI: make test-all",
+    reason="whole studies without some parts take too long for CI: pytest tests/test_absent.py",
 )
-SHOWN_IN_CI = ("tracefs", "realtime", "cgroups", "allocators", "sycl")
+SHOWN_IN_CI = ("tracefs", "realtime", "allocators", "sycl")
 
 pytestmark = [
     pytest.mark.skipif(os.geteuid() != 0, reason="only root can take parts of the machine away"),

@@ -26,9 +26,7 @@ EXPECTED = {
         can["tracer"] == "detours" and "time of the hypervisor" in of(made, "37-worst-runs")
     ),
     "realtime": lambda can, made: (
-        not can["fifo"]
-        and {"real-time scheduling"} <= of(made, "30-injection")
-        and "fifo-bursts" in of(made, "52-known-causes")
+        not can["fifo"] and {"real-time scheduling"} <= of(made, "30-injection")
     ),
     "root": lambda can, made: (
         can["tracer"] == "detours" and "kernel tracer" in of(made, "10-trace-collection")
@@ -38,11 +36,7 @@ EXPECTED = {
         and not can["perf_software"]
         and "hardware counters" in of(made, "50-attribution")
     ),
-    "second-cpu": lambda can, made: (
-        "configurations" in of(made, "40-mitigations")
-        and "interrupt-storm" in of(made, "52-known-causes")
-    ),
-    "cgroups": lambda can, made: "cpu-quota" in of(made, "52-known-causes"),
+    "second-cpu": lambda can, made: "configurations" in of(made, "40-mitigations"),
     "allocators": lambda can, made: (
         {"jemalloc", "tcmalloc", "mimalloc"} <= of(made, "55-mitigate-and-compare")
     ),

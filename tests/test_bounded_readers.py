@@ -37,16 +37,9 @@ EXPLAINED = {
     "artifact/names.py lzma.decompress": "as above",
     "artifact/names.py parquet.read_table": "as above",
     "artifact/unpack.py zipfile.ZipFile": "bounds each entry and their sum itself",
-    "attribution/wide_tables.py csv.read_csv": "in blocks, of a regular file of bounded size",
-    "attribution/wide_tables.py parquet.ParquetFile": "after require_parquet; a part at a time",
     "machine/description.py gzip.decompress": "the kernel's own configuration",
     "machine/guardian.py json.load": "our own journal; the guardian imports nothing of ours",
-    "measurement/_readers_table.py csv.read_csv": "in blocks, of a regular file of bounded size",
-    "measurement/_readers_table.py parquet.ParquetFile": "after require_parquet",
-    "simulation/traces/liballprof.py tarfile.open": "bounds the sum of its entries itself",
-    "tracing/_cached_events.py polars.read_parquet": "after require_parquet",
-    "tracing/campaign.py json.load": "a pipe from our own process",
-    "training/trace.py parquet.read_table": "after require_parquet",
+    "tracing/netgauge.py pd.read_csv": "text that was read before",
 }
 
 

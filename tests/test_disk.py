@@ -109,13 +109,14 @@ from nbhelpers.records import read_records
 from nbhelpers.measurement import Campaign, Cell
 from nbhelpers.workloads import program
 try:
-    table = Campaign('campaign', [Cell('a', program(['true']))], 40, lead_ms=0).run()
+    table = Campaign('campaign', [Cell('a', program(['true']))], 40).run()
 except NoisebookError as error:
     sys.exit(f'{len(read_records("campaign/runs.jsonl"))} runs are kept. {error}')
 assert list(table['run']) == list(range(40)) and (table['status'] == 'ok').all()
 """
 
 
+@pytest.mark.long
 @needs_mounts
 @pytest.mark.usefixtures("binaries")
 @pytest.mark.timeout(600)

@@ -5,14 +5,11 @@ import re
 import pandas as pd
 
 from nbhelpers.facts import facts_html
-from nbhelpers.injection import make_plan
 from nbhelpers.machine import topology
 from nbhelpers.measurement import Campaign, Cell
 from nbhelpers.simulation import LogGOPS, patterns
 from nbhelpers.studies.program_study import ProgramStudy, program_from_options
 from nbhelpers.workloads import program
-
-from .injection.helpers import CPU_COUNT, mixed_config
 
 
 def rows(html: str) -> dict[str, str]:
@@ -38,15 +35,7 @@ def test_a_campaign_says_how_far_it_is(tmp_path):
     cell = r"\s*<td>([^<]*)</td>"
     table = re.findall(f"<tr>{cell * 5}", found)
     assert table == [("one", "true", "Rm", "none", "3"), ("two", "true", "Rm", "x", "3")]
-    assert rows(cells[1]._repr_html_())["noise"] == "x"
     assert rows(cells[0].workload._repr_html_())["time limit (s)"] == "7"
-
-
-def test_a_plan_says_what_it_injects():
-    plan = make_plan(mixed_config(0, 30, range(CPU_COUNT)))
-    found = plan._repr_html_()
-    assert int(rows(found)["events of the config"]) == len(plan.events)
-    assert "SCHED_FIFO" in found
 
 
 def test_a_schedule_and_its_network():

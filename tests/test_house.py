@@ -8,13 +8,14 @@ import inspect
 import json
 import re
 import tomllib
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
 import pytest
 import yaml
 
-from nbhelpers.imports import CodeTree
+import nbhelpers
 
 from .trees import tracked
 
@@ -29,7 +30,6 @@ NEEDED = [
 LOCK = (REPOSITORY / "requirements.lock").read_text()
 NOTEBOOKS = sorted((REPOSITORY / "notebooks").glob("*.ipynb"))
 LIBRARY = REPOSITORY / "nbhelpers"
-TREE = CodeTree(REPOSITORY)
 MODULES = sorted(path for path in LIBRARY.rglob("*.py") if "_shipped" not in path.parts)
 
 
@@ -62,14 +62,15 @@ def test_every_dependency_is_locked():
 
 
 def test_every_dependency_is_imported_and_what_is_for_tests_is_not_for_users():
-    """Of the names a user installs, each is imported, or is run by JupyterLab's or papermill's
-    side.
+    """Of the names a user installs, each is imported by the library or a notebook, or is run by
+    JupyterLab's or papermill's side.
     """
     started = {
         "jupyterlab",
         "ipykernel",
         "cffi",
-    }  # by `noisebook lab`, by the kernel, by the built modules
+        "seaborn",
+    }  # by `noisebook lab`, by the kernel, by the built modules, by notebooks
     modules = {"scikit-learn": "sklearn", "pyyaml": "yaml"}
     text = "\n".join(path.read_text() for path in (REPOSITORY / "nbhelpers").rglob("*.py"))
     for name in set(PROJECT["dependencies"]) - started:
@@ -109,14 +110,10 @@ def test_what_is_installed_here_is_what_is_locked():
 
 
 @cache
-def allowed_imports() -> dict[str, set[str]]:
-    """For each part of nbhelpers, in the table's order, the parts that it may import."""
-    rows = re.findall(
-        r"^\| `(\w+)` \| [^|]+ \| ([\w, –]+) \|$",
-        (REPOSITORY / "CONTRIBUTING.md").read_text(),
-        re.MULTILINE,
-    )
-    return {part: set(re.findall(r"\w+", allowed)) for part, allowed in rows}
+def parts_in_order() -> list[str]:
+    """The parts of nbhelpers in the table's order: each imports only parts above it."""
+    text = (REPOSITORY / "CONTRIBUTING.md").read_text()
+    return re.findall(r"^\| `(\w+)` \| [^|]+ \|$", text, re.MULTILINE)
 
 
 def module_name(path: Path) -> str:
@@ -124,37 +121,74 @@ def module_name(path: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
+NAMED = {module_name(path): path for path in MODULES}
+
+
 def part_of(path: Path) -> str:
     return path.relative_to(LIBRARY).parts[0].removesuffix(".py")
 
 
-def test_the_table_has_each_part_of_the_library_once_and_mostly_looks_up():
-    allowed = allowed_imports()
-    assert set(allowed) == {part_of(path) for path in MODULES} - {"__init__", "__main__"}
-    order = list(allowed)
-    downward = {
-        (part, name)
-        for part, names in allowed.items()
-        for name in names
-        if order.index(name) >= order.index(part)
-    }
-    # The header of a page repeats what the doctor promised, which rests on the study's profile.
-    assert downward <= {("study", "promise")}
-    assert allowed["statistics"] <= {"errors", "outcomes", "empty"}
+def imports(body: list[ast.stmt], inside: bool, face: bool) -> Iterator[ast.stmt]:
+    """The import statements of a module; those inside its functions, and what a face exports."""
+    for node in body:
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            yield node
+        elif isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            yield from imports(node.body, inside, face) if face else ()
+        elif inside or not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            for name in ("body", "orelse", "finalbody", "handlers"):
+                yield from imports(getattr(node, name, []), inside, face)
+
+
+@cache
+def imported(path: Path, inside: bool = True) -> set[str]:
+    """The modules of the library that a module imports, packages as they are named."""
+    found = set()
+    face = path.name == "__init__.py" and path.parent != LIBRARY
+    for node in imports(ast.parse(path.read_text()).body, inside, face):
+        if isinstance(node, ast.ImportFrom):
+            package = path.parent.relative_to(REPOSITORY).parts
+            start = package[: len(package) - node.level + 1] if node.level else ()
+            source = ".".join([*start, *filter(None, [node.module])])
+            names = {f"{source}.{alias.name}" for alias in node.names}
+            found |= names & set(NAMED)
+            if node.module and not names <= set(NAMED):  # `from . import _native` is a C part
+                found.add(source)
+        else:
+            found |= {alias.name for alias in node.names}
+    return found & set(NAMED) - {module_name(path)}
+
+
+def imported_parts(path: Path) -> set[str]:
+    names = imported(path)
+    return {name.split(".")[1] for name in names if name.count(".")} - {part_of(path)}
+
+
+def test_the_table_has_each_part_of_the_library_once():
+    order = parts_in_order()
+    assert len(order) == len(set(order))
+    assert set(order) == {part_of(path) for path in MODULES} - {"__init__", "__main__"}
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(REPOSITORY)))
-def test_no_module_imports_what_the_table_does_not_allow(path):
-    part = part_of(path)
+def test_a_module_imports_only_parts_above_its_own(path):
+    part, order = part_of(path), parts_in_order()
     if part in ("__init__", "__main__"):
         return
-    imported = {name.split(".")[1] for name in TREE.imported(module_name(path)) if name.count(".")}
-    assert imported <= allowed_imports()[part] | {part}
+    # The head of a page repeats what the doctor promised, which rests on the study's profile.
+    below = set(order[order.index(part) :]) - ({"promise"} if part == "study" else set())
+    assert not imported_parts(path) & below
+
+
+def test_statistics_and_noise_touch_no_machine():
+    for path in MODULES:
+        if part_of(path) in ("statistics", "noise"):
+            assert not imported_parts(path) & {"machine", "measurement", "workloads", "injection"}
 
 
 def circles(inside: bool) -> list[set[str]]:
     """Groups of modules that import each other, directly or by way of others."""
-    reached = {name: set(TREE.imported(name, inside)) for name in TREE.paths}
+    reached = {name: set(imported(path, inside)) for name, path in NAMED.items()}
     for middle in reached:
         for name, others in reached.items():
             if middle in others:
@@ -210,14 +244,6 @@ def test_packages_export_few_names():
     assert all(len(names[package]) <= 30 for package in studies)
 
 
-def face() -> dict[str, str]:
-    """The public face: name -> the package that owns it."""
-    for node in ast.parse((LIBRARY / "__init__.py").read_text()).body:
-        if isinstance(node, ast.Assign) and node.targets[0].id == "_FACE":
-            return ast.literal_eval(node.value)
-    raise AssertionError("nbhelpers has no _FACE")
-
-
 def notebook_code() -> list[str]:
     """The source of each code cell."""
     return [
@@ -253,7 +279,7 @@ def used_names(package: str) -> set[str]:
 
 def test_each_exported_name_is_used_outside_its_package():
     for package, names in exported().items():
-        assert set(names) <= used_names(package) | set(face()), package
+        assert set(names) <= used_names(package) | set(nbhelpers.__all__), package
 
 
 def functions(path: Path):

@@ -1,7 +1,9 @@
 """`make lab`: copies that nobody overwrites, the contents, and notebooks that run by themselves."""
 
+import html
 import json
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -17,7 +19,7 @@ from nbhelpers import lab
 from nbhelpers.errors import InputError
 from nbhelpers.profiles import default_parameters, parameters_of
 from nbhelpers.reading import read_json
-from nbhelpers.study import NO_STAGES, NOTEBOOKS
+from nbhelpers.study import NO_STAGES, NOTEBOOKS, notebook_files
 
 from .pages import chromium
 from .trees import copied_tree
@@ -36,9 +38,10 @@ def elsewhere(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("stage", STAGES)
-def test_a_notebooks_own_defaults_are_those_of_the_recorded_campaign(stage):
-    recorded = parameters_of(stage, "recorded")
-    assert {name: default_parameters(stage)[name] for name in recorded} == recorded
+def test_a_notebook_by_itself_measures_here_as_much_as_the_quick_study(stage):
+    assert parameters_of(stage, "quick") == {"profile": "quick"}
+    assert parameters_of(stage, "here") == {"profile": "here"}
+    assert default_parameters(stage)["profile"] == "here"
 
 
 def source(path: Path) -> list[str]:
@@ -57,11 +60,11 @@ def test_a_copy_has_the_parameters_of_its_profile(elsewhere):
 def test_the_links_of_a_copy_lead_somewhere(elsewhere):
     folder = lab.working_copies("recorded").folder
     assert sorted(path.name for path in folder.glob("*.ipynb")) == sorted(
-        path.name for path in NOTEBOOKS.glob("*.ipynb")
+        path.name for path in notebook_files().values()
     )
     for path in folder.glob("*.ipynb"):
         for text in source(path):
-            for target in lab.relative_links(text):
+            for target in re.findall(r"\]\(([^)#:]+)\)", text):
                 assert (folder / target).exists(), (path.name, target)
 
 
@@ -86,7 +89,8 @@ def test_a_copy_that_nobody_changed_follows_the_notebook(elsewhere, tmp_path, mo
     originals = tmp_path / "notebooks"
     originals.mkdir()
     shutil.copy(NOTEBOOKS / "00-machine.ipynb", originals)
-    monkeypatch.setattr(lab, "NOTEBOOKS", originals)
+    files = {path.stem: path for path in originals.iterdir()}
+    monkeypatch.setattr(lab, "notebook_files", lambda: files)
     copy = lab.working_copies("recorded").folder / "00-machine.ipynb"
     changed(originals / "00-machine.ipynb", "seconds: float = 1.0", "seconds: float = 2.0")
     assert lab.working_copies("recorded").changed == ()
@@ -94,23 +98,11 @@ def test_a_copy_that_nobody_changed_follows_the_notebook(elsewhere, tmp_path, mo
 
 
 def test_the_contents_name_every_notebook_with_question_and_answer():
-    found = lab.contents("recorded")
-    shown = found._repr_html_()
-    assert [line.stage for line in found.lines] == [
-        path.stem
-        for path in sorted(NOTEBOOKS.glob("*.ipynb"))
-        if path.stem not in ("contents", "90-paper")
-    ]
-    for line in found.lines:
-        assert f'href="{line.stage}.ipynb"' in shown
-    assert "answered" in repr(found)
-
-
-def test_what_an_answer_says_is_escaped():
-    answer = lab.Answer("no", "a <b> & c is 3.")
-    line = lab.Line("00-machine", "Is a < b?", answer, 0.5)
-    shown = lab.Contents("<x>", (line,))._repr_html_()
-    assert "a &lt;b&gt; &amp; c" in shown and "Is a &lt; b?" in shown and "<x>" not in shown
+    shown = lab.contents("recorded").to_html()
+    links = re.findall(r'href="([^"]+)\.ipynb"', shown)
+    assert links == [stage for stage in notebook_files() if stage not in ("contents", "90-paper")]
+    for one in lab.answers("recorded"):
+        assert one.stage not in links or html.escape(one.question) in shown
 
 
 def test_the_readme_has_the_shipped_answers():

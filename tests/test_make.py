@@ -6,6 +6,7 @@ read-only, the compiler is not on PATH.
 """
 
 import os
+import re
 import shlex
 import shutil
 import stat
@@ -22,7 +23,7 @@ NEEDED = (
     "setup.py",
     "pyproject.toml",
     "requirements.lock",
-    "notebooks/parameters",
+    "notebooks",
     "injector_c",
     "simulator_c",
     "workloads",
@@ -68,41 +69,24 @@ def make(*words: str, cwd: Path = REPOSITORY, **environment: str) -> subprocess.
 @pytest.mark.parametrize(
     "words, message",
     [
-        (["papers"], "There is no target 'papers'. Did you mean: make paper?"),
-        (["PAPER"], "Did you mean: make paper?"),
-        (["wibble"], "There is no target 'wibble'. Known: help paper"),
-        (["recorded"], "'recorded' is a profile, not a target. Type: make paper PROFILE=recorded"),
-        (["paper", "profile=smoke"], "Write it in capitals: make paper PROFILE=smoke"),
-        (["paper", "PROFLE=smoke"], "There is no setting 'PROFLE'. Known: PROFILE"),
-        (["paper", "PROFILE=Smoke"], "Did you mean: PROFILE=smoke?"),
-        (["paper", "PROFILE=quik"], "Did you mean: PROFILE=quick?"),
-        (["paper", "PROFILE=quick smoke"], "There is no profile 'quick smoke'"),
-        (["paper", "PROFILE="], "PROFILE is empty"),
-        (["paper", "PROFILE=no such/mine.yml"], "There is no file 'no such/mine.yml'"),
-        (["paper", "PROFILE=it's"], "There is no profile 'it's'"),
-        (
-            ["paper", "PROFILE=notebooks/parameters/quick.yml"],
-            "'quick' cannot be the name of a profile",
-        ),
+        (["papers"], "No rule to make target 'papers'"),
+        (["paper", "PROFILE=quik"], "there is no profile 'quik'"),
+        (["paper", "PROFILE=it's"], "there is no profile 'it's'"),
+        (["paper", "PROFILE=no such/mine.yml"], "no such/mine.yml"),
+        (["paper", "PROFILE=notebooks/parameters/quick.yml"], "cannot be the name of a profile"),
     ],
 )
-def test_a_mistyped_name_is_answered_by_what_to_type(words, message):
-    done = make("-n", *words)
-    assert done.returncode == 2 and message in " ".join(done.stderr.split()) and not done.stdout
+def test_a_mistyped_name_is_refused_before_anything_is_run(words, message):
+    done = make(*words, f"PY={sys.executable}")
+    assert done.returncode == 2 and message in " ".join(done.stderr.split()), done.stderr
+    assert "00-machine" not in done.stdout
 
 
 def test_all_that_make_shows_exists():
-    shown = [
-        line.split()[1] for line in make("help").stdout.splitlines() if line.startswith("  make ")
-    ]
+    shown = re.findall(r"\bmake ([a-z-]+)", make("help").stdout)
     assert len(shown) > 8
     for target in shown:
         assert make("-n", target).returncode == 0, target
-
-
-def test_in_a_folder_with_a_blank_everything_is_found(copy):
-    done = make("-n", "paper", "PROFILE=smoke", cwd=copy)
-    assert done.returncode == 0 and "stages run 90-paper" in done.stdout, done.stderr
 
 
 @pytest.mark.timeout(600)
@@ -127,25 +111,6 @@ assert list(run["status"]) == ["ok", "ok"], run
         env={**OUTSIDE, "NOISEBOOK_BIN": str(copy / "build/bin")},
     )
     assert done.returncode == 0, done.stderr
-    library = copy / "build/bin/libnbstart.so"
-    seen = subprocess.run(
-        [
-            copy / "build/bin/nbstart",
-            "--preload",
-            library,
-            "--",
-            sys.executable,
-            "-c",
-            (
-                "import os; print([os.path.realpath(f'/proc/self/fd/{fd}') for fd in"
-                " os.listdir('/proc/self/fd')], open('/proc/self/maps').read())"
-            ),
-        ],
-        capture_output=True,
-        text=True,
-    )
-    files, _, maps = seen.stdout.partition("]")
-    assert str(library) in maps and str(library) not in files, "loaded, and its file is closed"
 
 
 def check(
@@ -198,18 +163,6 @@ def test_all_that_is_missing_is_said_at_once(copy, tmp_path):
         "There is no Python here." in done.stderr and "There is no C compiler 'cc'." in done.stderr
     )
     assert "apt-get install python3 python3-venv python3-dev gcc libc6-dev" in done.stderr
-
-
-def test_without_a_compiler(copy, tmp_path):
-    done = check(copy, f"PYTHON={sys.executable}", PATH=tools(tmp_path / "bin", *SHELL))
-    assert (
-        "There is no C compiler 'cc'.\n  what to do, on Debian or Ubuntu: apt-get install gcc"
-        " libc6-dev\n" in done.stderr
-    )
-    assert (
-        "'no-such-cc'. \n" not in done.stderr
-        and "make paper CC=gcc" in check(copy, "CC=no-such-cc").stderr
-    )
 
 
 def test_with_a_compiler_without_openmp(copy, tmp_path):
@@ -309,12 +262,7 @@ def test_in_a_checkout_of_another_user(copy):
     assert done.returncode == 2 and "may not write" in done.stderr and "chown" in done.stderr
 
 
-def test_the_readme_names_the_packages_that_a_bare_system_is_made_of():
-    text = (REPOSITORY / "README.md").read_text()
-    assert "`apt-get install gcc make python3 python3-venv python3-dev`" in text
-
-
-@pytest.mark.parametrize("name", ["PROFILE", "DATA", "OUTPUT", "NAMES", "LAB"])
+@pytest.mark.parametrize("name", ["PROFILE", "DATA", "NAMES", "LAB"])
 @pytest.mark.parametrize("given", ["on the command line", "by the environment"])
 def test_a_file_that_somebody_named_like_a_command_runs_nothing(name, given, tmp_path):
     """make itself expands what it is given."""
@@ -330,7 +278,7 @@ def test_a_file_that_somebody_named_like_a_command_runs_nothing(name, given, tmp
 def test_shell_words_in_the_name_of_a_profile_or_of_data_run_nothing(name, tmp_path):
     shutil.copy(REPOSITORY / "notebooks/parameters/quick.yml", tmp_path / f"{name}.yml")
     (tmp_path / f"{name}.zip").touch()
-    done = make("-n", "paper", f"PROFILE={tmp_path}/{name}.yml")
+    done = make("paper", f"PROFILE={tmp_path}/{name}.yml", f"PY={sys.executable}")
     assert done.returncode == 2 and "cannot be the name of a profile" in done.stderr
     done = make("-n", "paper", f"DATA={tmp_path}/{name}.zip")
     assert "pwned" not in os.listdir(REPOSITORY) and "pwned" not in os.listdir(tmp_path)

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from nbhelpers.page import outside_loads
-
 from .pages import check, dead_links, look
 
 REPOSITORY = Path(__file__).resolve().parent.parent
+RECORDED = REPOSITORY / "data" / "recorded"
+_SAYS = 'class="output_subarea output_stream output_stderr'  # a warning stands on the page
 
 
 def make_paper(profile: str) -> list[str]:
@@ -24,6 +24,8 @@ def make_paper(profile: str) -> list[str]:
     }  # `make test` may be what runs us
     result = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, env=outside)
     assert result.returncode == 0, result.stdout + result.stderr
+    pages = (REPOSITORY / "build" / profile / "pages").glob("*.html")
+    assert not [page.stem for page in pages if _SAYS in page.read_text()]
     *made, last = result.stdout.splitlines()
     assert last.endswith(f". Open build/{profile}/paper/index.html")
     return [line.split()[0] for line in made if line.endswith(".html")]
@@ -51,12 +53,8 @@ def test_the_whole_pipeline_runs_here_and_a_second_time_does_nothing():
         capture_output=True,
     )
     make_paper("smoke")
-    for page in (REPOSITORY / "build/smoke/pages").glob("*.html"):
-        assert not outside_loads(page.read_text()), page
     paper = (REPOSITORY / "build/smoke/paper/index.html").read_text()
     assert "no conclusions" in paper and "Persson" in paper
-    for made in (REPOSITORY / "build/smoke/paper").glob("*.html"):
-        assert not outside_loads(made.read_text()), made
     assert make_paper("smoke") == []
 
 
@@ -65,6 +63,9 @@ def test_the_whole_pipeline_runs_here_and_a_second_time_does_nothing():
 def test_the_recorded_campaign_gives_the_same_bytes_every_time():
     make_paper("recorded")
     before = results("recorded")
+    for copy in RECORDED.glob("*/handed-on/*"):  # what a notebook that runs alone starts from
+        made = before[f"{copy.parents[1].name}/{copy.name}"]
+        assert made == hashlib.sha256(copy.read_bytes()).hexdigest(), copy
     for stage in ("20-delta-config", "50-attribution"):
         subprocess.run(
             [sys.executable, "-m", "nbhelpers.stages", "run", stage, "--profile", "recorded"],

@@ -1,6 +1,5 @@
 """The public face: the names of nbhelpers itself, each with an example that runs."""
 
-import ast
 import doctest
 import inspect
 import subprocess
@@ -17,25 +16,6 @@ REPOSITORY = Path(__file__).resolve().parent.parent
 OPTIONS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 
-def imports_for_type_checkers() -> dict[str, str]:
-    """The names under `if TYPE_CHECKING:` and the packages that they come from."""
-    tree = ast.parse((REPOSITORY / "nbhelpers/__init__.py").read_text())
-    blocks = [node for node in tree.body if isinstance(node, ast.If)]
-    return {
-        alias.name: node.module
-        for block in blocks
-        for node in block.body
-        if isinstance(node, ast.ImportFrom)
-        for alias in node.names
-    }
-
-
-def test_people_and_type_checkers_see_the_same_names():
-    assert imports_for_type_checkers() == nbhelpers._FACE
-    assert set(nbhelpers.__all__) == {"__version__", *nbhelpers._FACE}
-    assert set(nbhelpers.__all__) <= set(dir(nbhelpers))
-
-
 def test_a_name_that_is_not_there_is_an_attribute_error():
     with pytest.raises(AttributeError, match="no attribute 'measrue'"):
         nbhelpers.measrue  # noqa: B018
@@ -49,12 +29,12 @@ def test_import_loads_no_part():
     assert done.stdout.split() == []
 
 
-@pytest.mark.parametrize("name", sorted(nbhelpers._FACE))
+@pytest.mark.parametrize("name", nbhelpers.__all__)
 def test_each_name_shows_an_example(name):
     assert "\nExamples\n--------\n" in (inspect.getdoc(getattr(nbhelpers, name)) or "")
 
 
-@pytest.mark.parametrize("name", sorted(nbhelpers._FACE))
+@pytest.mark.parametrize("name", nbhelpers.__all__)
 def test_the_example_of_each_name_runs(name, binaries, tmp_path, monkeypatch):
     found = getattr(nbhelpers, name)
     text = inspect.getdoc(found) or ""

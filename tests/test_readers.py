@@ -11,7 +11,6 @@ import pytest
 
 from nbhelpers.errors import InputError, NoisebookError
 from nbhelpers.measurement._knowledge import read_layer
-from nbhelpers.measurement._readers_table import read_table
 from nbhelpers.mpi._records import read_rank
 from nbhelpers.mpi.pingpong import COLUMNS as PINGPONG
 from nbhelpers.mpi.pingpong import read_pingpong
@@ -19,16 +18,10 @@ from nbhelpers.noise import NoiseConfig
 from nbhelpers.places import shipped
 from nbhelpers.profiles import _read as read_profile
 from nbhelpers.reading import read_bytes, read_csv, read_json, read_parquet, read_yaml
-from nbhelpers.simulation.detours import read_detours
 from nbhelpers.simulation.goal import read_goal
-from nbhelpers.simulation.perfetto import read_perfetto
-from nbhelpers.simulation.traces.liballprof import read_liballprof
 from nbhelpers.speed.samples import content_of
 from nbhelpers.tracing.netgauge import read_netgauge
 from nbhelpers.tracing.osnoise import read_osnoise
-from nbhelpers.training.chakra import read_chakra
-from nbhelpers.training.kineto import read_kineto
-from nbhelpers.training.trace import read_job
 from nbhelpers.workbench.recorded import runs_of
 from nbhelpers.workloads.description import read_description
 
@@ -39,14 +32,12 @@ _LAYER = (shipped() / "data/knowledge/metrics/rusage.yml").read_bytes()
 _PROGRAM = next(iter(sorted((shipped() / "data/knowledge/programs").glob("*.yml")))).read_bytes()
 _NOISE = b'{"0": [[0.001, 0.0001, 0], [0.002, 0.0001, 1]]}'
 _TRACE = b'{"traceEvents": [{"ph": "X", "name": "a", "ts": 1, "dur": 2, "pid": 0, "tid": 0}]}'
-_NODE = b'{"workload_graph": [{"Id": 1, "NodeType": 4, "runtime": 5, "data_deps": []}]}'
 _DETOURS = b"# detours\n1000 50\n2000 60\n"
 _GOAL = b"num_ranks 2\nrank 0 {\nl1: send 8b to 1\n}\nrank 1 {\nl1: recv 8b from 0\n}\n"
 _JOB = b"dp_rank,stage,step,optype,start_ts,duration,seq_id,mc\n0,0,0,gc,0,1,0,0\n"
 _PINGPONG = " ".join(PINGPONG).encode() + b"\nroundtrip 1 1 0 0 500 20\nburst 1 10 0 0 90 30\n"
 _CALLS = struct.pack("=8s4i8q64s128s", b"nbtrace1", 0, 2, 3, 0, 0, *range(7), b"host", b"MPI")
 _CALLS = (_CALLS + b"MPI_Send\nMPI_Recv\0").ljust(8192, b"\0") + bytes(range(1, 97)) * 4
-_ALLPROF = b"MPI_Init:-:0:0:1000\nMPI_Barrier:1100:9,0,1:1200\nMPI_Finalize:1300:1400\n"
 READERS = {
     "yaml": (lambda path: read_yaml(path, "list", fast=True), ".yml", b"a: [1, 2]\nb: {c: 3}\n"),
     "json": (read_json, ".json", b'{"a": [1, 2.5], "b": {"c": "d"}}'),
@@ -58,19 +49,11 @@ READERS = {
     "noise": (NoiseConfig.read, ".json", _NOISE),
     "workbench csv": (runs_of, ".csv", _CSV),
     "workbench parquet": (runs_of, ".parquet", _PARQUET),
-    "attachment csv": (read_table, ".csv", _CSV),
-    "attachment parquet": (read_table, ".parquet", _PARQUET),
-    "kineto": (lambda path: read_kineto([path]), ".json", _TRACE),
-    "chakra": (lambda path: read_chakra([path], str(path)), ".json", _NODE),
-    "job": (read_job, ".csv", _JOB),
-    "perfetto": (read_perfetto, ".json", _TRACE),
-    "detours": (read_detours, ".txt", _DETOURS),
     "netgauge": (read_netgauge, ".txt", _DETOURS),
     "osnoise": (read_osnoise, ".txt", b"# tracer: osnoise\n"),
     "goal": (read_goal, ".goal", _GOAL),
     "ping-pong": (read_pingpong, ".txt", _PINGPONG),
     "MPI calls": (read_rank, ".calls", _CALLS),
-    "liballprof": (lambda path: read_liballprof([path]), ".txt", _ALLPROF),
     "speed": (content_of, ".gz", gzip.compress(b'{"format": "noisebook speed 2", "run": 1}\n')),
 }
 MUTATIONS = {

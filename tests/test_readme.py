@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from nbhelpers.noise import NoiseConfig, signature_noise
+from nbhelpers.noise import Signature
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 README = (REPOSITORY / "README.md").read_text()
@@ -20,7 +20,7 @@ def test_the_example_runs_with_a_real_program(tmp_path, monkeypatch, binaries):
     program = tmp_path / "my_program"
     program.write_text("#!/bin/sh\nsleep 0.05\necho elapsed: 0.05\n")
     program.chmod(program.stat().st_mode | stat.S_IXUSR)
-    NoiseConfig.from_events(signature_noise(100, 200, 0.05, [0]), window_ns=50_000_000).write(
+    Signature(100, 200, phase="aligned").config(0.05, [0], kind="thread").write(
         tmp_path / "noise-config.json"
     )
     monkeypatch.chdir(tmp_path)

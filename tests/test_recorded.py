@@ -12,9 +12,7 @@ from nbhelpers import stages, study
 from nbhelpers.measurement import calibrate, finished, recorded_runs
 from nbhelpers.noise import NoiseConfig, average_noise, delta_noise
 from nbhelpers.studies.planted_anomalies import (
-    describe_configs,
     planted_schedules,
-    planted_table,
     traced_configs,
 )
 from nbhelpers.tracing import read_traces
@@ -62,9 +60,7 @@ def test_the_recorded_planted_anomalies_still_give_their_configs(traced, events)
     replayed = finished(recorded_runs(RECORDED / "35-planted-anomaly/replayed"))
     injected = replayed[replayed["cell"].str.startswith("replayed")]
     assert set(injected["noise"]) == {config.digest for config in configs}
-    assert (
-        describe_configs(configs)["realtime_ms"].gt(0).all() and len(planted_table(replayed)) == 10
-    )
+    assert all((config.events()["policy"] == "SCHED_FIFO").any() for config in configs)
 
 
 def test_record_packs_the_runs_and_names_no_folder_of_this_machine(tmp_path, monkeypatch):

@@ -18,7 +18,9 @@ CHECKS = REPOSITORY / "build/checks"
 
 
 @pytest.mark.long
-@pytest.mark.skipif(not (CHECKS / "bandit").is_dir(), reason="bandit is not here: make test-all")
+@pytest.mark.skipif(
+    not (CHECKS / "bandit").is_dir(), reason="bandit is not here: sh tests/optional.sh"
+)
 def test_bandit_finds_nothing() -> None:
     done = subprocess.run(
         [

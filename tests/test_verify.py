@@ -32,7 +32,7 @@ class Keeps(Attachment):
 def measured(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("study") / "data/10-stage/runs"
     cell = Cell("a", program(["true"]), attachments=(Keeps(folder / "traces"),))
-    Campaign(folder, [cell], 4, lead_ms=0).run()
+    Campaign(folder, [cell], 4).run()
     return folder
 
 

@@ -45,7 +45,6 @@ NAMES = frozenset(
 # Names that are right as they are, and why.
 RIGHT_NAMES = {
     "closed_forms": "a closed form is a formula: a term of mathematics",
-    "wide_tables": "a wide table has a column a variable: a term of statistics",
     "run_once": "one run, and no campaign",
     "closed": "a property that files and sockets have",
 }

@@ -1,11 +1,10 @@
 /* nbstart: starts a program for Noisebook, then is that program.
  *
- *     nbstart [--parent PID] [--mark NUMBER] [--group FOLDER] [--cpus LIST] [--fifo PRIORITY]
- *         [--preload LIBRARY]... [--wait] -- command [argument ...]
+ *     nbstart [--parent PID] [--group FOLDER] [--cpus LIST] [--fifo PRIORITY]
+ *         [--preload LIBRARY]... [--folder FOLDER] [--wait] -- command [argument ...]
  *
- * What its run is known by (nbhelpers/machine/run_groups.py): a mark in the limits, and a control
- * group. A process group of its own; killed when its parent dies; the CPUs and the policy it was
- * given.
+ * It enters its run's control group (nbhelpers/machine/run_groups.py). A process group of its own;
+ * killed when its parent dies; the CPUs and the policy it was given.
  * --wait waits at the barrier before the command is executed, for programs that can do it neither
  * themselves nor by the preload library.
  * Exit status as a shell's: 127 not found, 126 not executable; 125 for what nbstart itself could
@@ -13,7 +12,6 @@
  */
 #include <signal.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 
 #include "cpus.h"
 #include "open_file.h"
@@ -21,9 +19,9 @@
 enum { BAD_START = 125, NOT_EXECUTABLE = 126, NOT_FOUND = 127, MOST_PRELOADS = 4 };
 
 struct request {
-    const char *cpus, *group, *preloads[MOST_PRELOADS];
+    const char *cpus, *folder, *group, *preloads[MOST_PRELOADS];
     int preload_count;
-    long parent, fifo, mark;
+    long parent, fifo;
     int wait;
     char **command;
 };
@@ -54,10 +52,10 @@ static int parse_request(char **words, struct request *request)
         }
         if (!strcmp(option, "--cpus"))
             request->cpus = value;
+        else if (!strcmp(option, "--folder"))
+            request->folder = value;
         else if (!strcmp(option, "--group"))
             request->group = value;
-        else if (!strcmp(option, "--mark"))
-            error = parse_number(value, 1, LONG_MAX, &request->mark);
         else if (!strcmp(option, "--preload") && request->preload_count < MOST_PRELOADS)
             request->preloads[request->preload_count++] = value;
         else if (!strcmp(option, "--parent"))
@@ -134,17 +132,6 @@ static int leave_home(long parent)
     return 0;
 }
 
-/* The soft limit of file locks, which the kernel has not used since Linux 2.4: whoever inherits it
- * is known by it. A hard limit below it forbids that, and the run goes without. */
-static void set_mark(long mark)
-{
-    struct rlimit limit;
-    if (!mark || getrlimit(RLIMIT_LOCKS, &limit) < 0 || limit.rlim_max < (rlim_t)mark)
-        return;
-    limit.rlim_cur = (rlim_t)mark;
-    setrlimit(RLIMIT_LOCKS, &limit);
-}
-
 static int enter_group(const char *folder)
 {
     char path[4096];
@@ -160,7 +147,6 @@ static int enter_group(const char *folder)
 static int prepare(const struct request *request)
 {
     int failed = leave_home(request->parent);
-    set_mark(request->mark);
     if (!failed && request->group)
         failed = enter_group(request->group);
     if (!failed && request->cpus)
@@ -169,6 +155,8 @@ static int prepare(const struct request *request)
         failed = set_preload(request->preloads[i]);
     if (!failed && request->fifo)
         failed = set_fifo(request->fifo);
+    if (!failed && request->folder && chdir(request->folder) < 0)
+        failed = fail("cannot work in", request->folder, errno);
     return failed;
 }
 
@@ -176,8 +164,9 @@ int main(int count, char **words)
 {
     struct request request = {0};
     if (count < 2 || parse_request(words + 1, &request)) {
-        fprintf(stderr, "usage: nbstart [--parent PID] [--mark NUMBER] [--group FOLDER] [--cpus "
-                        "LIST] [--fifo 1..99] [--preload LIBRARY] [--wait] -- command ...\n");
+        fprintf(stderr, "usage: nbstart [--parent PID] [--group FOLDER] [--cpus LIST] "
+                        "[--fifo 1..99] [--preload LIBRARY] [--folder FOLDER] [--wait] "
+                        "-- command ...\n");
         return BAD_START;
     }
     int failed = prepare(&request);

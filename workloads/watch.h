@@ -1,5 +1,5 @@
 /* watch.h: one pinned thread a CPU, all watching within one timed region, and the file of what they
- * saw; for detours and ftq.
+ * saw; for detours.
  *
  * A program fills a struct nb_team (what each thread does, by index), and calls nb_team_parse,
  * nb_team_watch and nb_team_save. FILE (native byte order): the program's header, which begins with

@@ -15,12 +15,12 @@ import warnings
 from pathlib import Path
 
 import pandas as pd
+from noisebook_known_causes.scoring import answers_of, named_by_explain, score
+from noisebook_known_causes.tables import DEVELOPMENT, HELD_OUT
 from scipy.stats import spearmanr
 from sklearn.tree import DecisionTreeClassifier
 
 from nbhelpers.measurement import consequences, rates
-from nbhelpers.studies.known_causes.scoring import answers_of, named_by_explain, score
-from nbhelpers.studies.known_causes.tables import DEVELOPMENT, HELD_OUT
 
 LEVEL = 0.01
 TIMES = ("seconds", "region_seconds", "wall_seconds", "start_ns", "end_ns", "run")
@@ -53,7 +53,7 @@ METHODS = {"explain": named_by_explain, "tree": first_split, "rank": strongest_r
 
 
 def card_table(scores: pd.DataFrame) -> str:
-    """The scores as data/known-causes/CARD.md shows them."""
+    """The scores as extras/known_causes/bench/CARD.md shows them."""
     results = [
         f"{row['count']} of {row['of']} ({100 * row['low']:.0f} % to {100 * row['high']:.0f} %)"
         for _, row in scores.iterrows()

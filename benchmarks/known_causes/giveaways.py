@@ -7,7 +7,7 @@ Three kinds of runs of `sleep 0.04`, in random order: without anything, with the
 with its strongest dose. A column is listed where its values with and without differ (Mann-Whitney
 over all columns and causes, false discoveries held at 1 % by Benjamini and Hochberg) and where it
 is a sign of no cause of the catalogue. About two minutes; --write stores the list in
-data/knowledge/known-causes.
+extras/known_causes.
 """
 
 import argparse
@@ -16,17 +16,17 @@ import warnings
 from dataclasses import replace
 from pathlib import Path
 
+import noisebook_known_causes
 import pandas as pd
+from noisebook_known_causes.campaigns import _dose, _place, _plant
+from noisebook_known_causes.catalogue import Cause, causes
+from noisebook_known_causes.planting import Truth
+from noisebook_known_causes.scores import shows
+from noisebook_known_causes.victims import victim_files
 from scipy.stats import false_discovery_control, mannwhitneyu
 
 from nbhelpers.errors import NoisebookError
 from nbhelpers.measurement import Campaign, Cell, finished, metrics, recorded_runs
-from nbhelpers.places import knowledge
-from nbhelpers.studies.known_causes.campaigns import _dose, _place, _plant
-from nbhelpers.studies.known_causes.catalogue import Cause, causes
-from nbhelpers.studies.known_causes.planting import Truth
-from nbhelpers.studies.known_causes.scores import shows
-from nbhelpers.studies.known_causes.victims import victim_files
 from nbhelpers.workloads import Workload
 
 LEVEL = 0.01
@@ -146,7 +146,7 @@ def main() -> None:
     balanced = sorted(set(signs["column"]) - set(listed["column"]))
     print(f"{len(table)} tests; moved by a sham too, but signs of a cause: {', '.join(balanced)}")
     if options.write:
-        listed.to_csv(knowledge() / "known-causes" / "giveaways.csv", index=False)
+        listed.to_csv(Path(noisebook_known_causes.__file__).with_name("giveaways.csv"), index=False)
 
 
 if __name__ == "__main__":

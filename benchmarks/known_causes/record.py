@@ -5,9 +5,9 @@
 
 The first measures for so long and stops between two tables; the same call goes on. The tables are
 in random order, so that nothing of the machine's day goes with a dose. The second writes
-data/known-causes: runs/CAUSE.csv.gz and tables.csv, which has the drawn halves, the measured
-effects and the ids. With causes it writes theirs only: one that had to be planted in another way is
-measured again, and the others stay as they are.
+extras/known_causes/bench: runs/CAUSE.csv.gz and tables.csv, which has the drawn halves, the
+measured effects and the ids. With causes it writes theirs only: one that had to be planted in
+another way is measured again, and the others stay as they are.
 
 The halves are drawn by cause, once. The 13 causes of the first bench are for development, since
 methods were tuned on them; of the others all but three (one of two at once) are held out.
@@ -20,13 +20,9 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-
-from nbhelpers.errors import NoisebookError
-from nbhelpers.measurement import finished, recorded_runs
-from nbhelpers.statistics import bootstrap_ratio
-from nbhelpers.studies.known_causes.campaigns import cause_campaign
-from nbhelpers.studies.known_causes.catalogue import UNDISTURBED, causes
-from nbhelpers.studies.known_causes.tables import (
+from noisebook_known_causes.campaigns import cause_campaign
+from noisebook_known_causes.catalogue import UNDISTURBED, causes
+from noisebook_known_causes.tables import (
     DEVELOPMENT,
     HELD_OUT,
     KINDS_OF_TABLE,
@@ -34,6 +30,10 @@ from nbhelpers.studies.known_causes.tables import (
     split,
     write_table,
 )
+
+from nbhelpers.errors import NoisebookError
+from nbhelpers.measurement import finished, recorded_runs
+from nbhelpers.statistics import bootstrap_ratio
 
 SEED = 14  # of the halves, of the order, of the ids
 FIRST_BENCH = {
@@ -111,7 +111,7 @@ def effect(table: pd.DataFrame) -> tuple[float, float, float]:
 
 
 def pack(folder: Path, only: list[str]) -> None:
-    """Write data/known-causes; of some causes, if there are any."""
+    """Write extras/known_causes/bench; of some causes, if there are any."""
     numbers = np.random.default_rng([SEED, 3]).permutation(len(tables()) * 3).reshape(-1, 3)
     bench_folder().mkdir(exist_ok=True)
     rows = split()[lambda table: ~table["cause"].isin(only)].to_dict("records") if only else []

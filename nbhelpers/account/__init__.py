@@ -1,12 +1,17 @@
 """The account: where the time of a run went, and where a slow run lost its time.
 
 `measure_edges` measures what an interruption costs beyond its records, `occupied_intervals` says
-from when to when a program was without its CPU. `accuracy.py` compares that with a loop.
+from when to when a program was without its CPU.
 `Account` joins them with the speed of the CPUs and with what threads waited.
 """
 
-from .edges import measure_edges
-from .occupied import occupied_intervals
-from .table import Account
+from typing import TYPE_CHECKING
 
-__all__ = ["Account", "measure_edges", "occupied_intervals"]
+from .. import lazily
+
+if TYPE_CHECKING:
+    from .edges import measure_edges
+    from .occupied import occupied_intervals
+    from .table import Account
+else:
+    __all__, __getattr__, __dir__ = lazily(__name__)

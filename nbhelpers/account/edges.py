@@ -1,21 +1,14 @@
 """What an interruption costs beyond its records: the way into the kernel and the way out of it.
 
-Owns the measurement by a loop that is traced (`loop.py`), its fit, and the file of the cache.
+Owns the measurement by a loop that is traced (`loop.py`), and its fit.
 """
 
-import tempfile
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from ..errors import InputError, RunError, SettingError, Unavailable
-from ..files import digest, write_json
-from ..machine import measuring, online_cpus, state_folder
-from ..reading import read_json
 from ..statistics import percentile_interval
 from .gaps import gaps_with_events
 from .loop import LoopRun, run_traced_loop
@@ -98,11 +91,7 @@ class Edges:
 
 
 def measure_edges(
-    folder: str | Path | None = None,
-    runs: int = RUNS,
-    seconds: float = SECONDS,
-    recorded_only: bool = False,
-    again: bool = False,
+    folder: str | Path, runs: int = RUNS, seconds: float = SECONDS, recorded_only: bool = False
 ) -> Edges:
     """Measure what an interruption costs beyond its records.
 
@@ -112,62 +101,30 @@ def measure_edges(
     Parameters
     ----------
     folder
-        Of a campaign of `run_traced_loop`: measured or continued there. None: measured one time for
-        each boot and kernel, in a folder that is removed; then the result is cached.
+        Of a campaign of `run_traced_loop`: measured or continued there.
     runs
         Of the loop.
     seconds
         Undisturbed time that a loop needs.
     recorded_only
         True: read what was recorded in `folder`.
-    again
-        Without a folder: measure even if it was measured before.
 
     Returns
     -------
     Edges : typical numbers, with `measured` False, where tracepoints cannot be recorded, or where
-    an analysis that holds the machine's lock shared must not measure, or where it was not recorded.
+    nothing was recorded.
 
     Raises
     ------
     LostEvents
         A trace or the loop had no room.
     """
-    if folder is not None:
-        return _edges_in(Path(folder), runs, seconds, recorded_only)
-    path = _cache_path()
-    cached = None if again or path is None else _read(path)
-    if cached or recorded_only:
-        return cached or Edges()
-    try:
-        with measuring(doing="ways into the kernel"), tempfile.TemporaryDirectory() as place:
-            found = _edges_in(Path(place), runs, seconds, False)
-    except (Unavailable, RunError):
-        return Edges()
-    if found.measured and path is not None:
-        write_json(path, {"of": _identity(), "edges": asdict(found)})
-    return found
-
-
-def _edges_in(folder: Path, runs: int, seconds: float, recorded_only: bool) -> Edges:
+    folder = Path(folder)
     if recorded_only and not folder.exists():
         return Edges()
     table = run_traced_loop(folder, runs, seconds, recorded_only)
-    return fitted_edges([LoopRun(int(run), folder) for run in table["run"]])
-
-
-def fitted_edges(loops: Iterable[LoopRun], seed: int = 0) -> Edges:
-    """Fit the costs to what loops saw.
-
-    Parameters
-    ----------
-    loops
-        Traced runs of the loop.
-    seed
-        Of the bootstrap of runs.
-    """
-    tables = [gaps_with_events(loop) for loop in loops]
-    return edges_of_gaps(pd.concat(tables) if tables else pd.DataFrame(), seed)
+    gaps = [gaps_with_events(LoopRun(int(run), folder)) for run in table["run"]]
+    return edges_of_gaps(pd.concat(gaps) if gaps else pd.DataFrame())
 
 
 def edges_of_gaps(gaps: pd.DataFrame, seed: int = 0, repeats: int = REPEATS) -> Edges:
@@ -223,29 +180,3 @@ def _fit(gaps: pd.DataFrame, limits_us: tuple[float, float]) -> Edges:
         interrupt_out_us=out,
         switch_out_us=out_switched,
     )
-
-
-def _cache_path() -> Path | None:
-    try:
-        return state_folder() / "edges.json"
-    except SettingError:
-        return None
-
-
-def _identity() -> str:
-    """Changes with the boot, the kernel and the CPUs that are online."""
-    boot = Path("/proc/sys/kernel/random/boot_id").read_text() + Path("/proc/version").read_text()
-    return digest(boot, str(online_cpus()))
-
-
-def _read(path: Path) -> Edges | None:
-    """What the file caches; None where it is of another boot, or damaged."""
-    try:
-        cached: Any = read_json(path)
-        values = dict(cached["edges"])
-        values["intervals"] = {
-            name: tuple(interval) for name, interval in values["intervals"].items()
-        }
-        return Edges(**values) if cached["of"] == _identity() else None
-    except (InputError, KeyError, TypeError, ValueError, AttributeError):
-        return None

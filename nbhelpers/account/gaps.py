@@ -1,18 +1,115 @@
 """Gaps that the traced loop saw, each with the events within it.
 
-Owns the matching and the table of costs by class of gap. Pure: tables in, tables out.
+Owns the matching.
 """
+
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from ..statistics.intervals import ratio_of_sums_interval
-from ..tracing.stolen_shares import explained_gaps
-from .loop import LoopRun
+from ..empty import because
+from .loop import NO_TRACEPOINTS, LoopRun, run_traced_loop
 
 INTERRUPTS, SWITCH, HYPERVISOR = "interrupts", "switch", "hypervisor"
 CLASSES = (INTERRUPTS, SWITCH, HYPERVISOR)
-_WAYS = {"way_in_us": "in_ns", "between_us": "between_ns", "way_out_us": "out_ns"}
+
+
+def loop_gaps(
+    folder: str | Path, runs: int, seconds: float, recorded_only: bool = False
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Run the detour loop on every CPU with the kernel's tracepoints recorded, and tell what was
+    recorded within each gap that it saw.
+
+    Parameters
+    ----------
+    folder, runs, seconds, recorded_only
+        As in `run_traced_loop`.
+
+    Returns
+    -------
+    Two tables: a row a run (`run`, `loop_s` of all CPUs together, `steal_s` of /proc/stat), and a
+    row a gap (`run`, `cpu`, `start_ns`, `duration_ns`, and of these `kernel_ns`, `stolen_ns`). No
+    row, with the reason, where tracepoints cannot be recorded.
+
+    Raises
+    ------
+    InputError
+        Not measured yet, and `recorded_only` is True.
+    LostEvents
+        A trace or the loop had no room.
+    """
+    table = run_traced_loop(folder, runs, seconds, recorded_only)
+    loops = [LoopRun(int(run), Path(folder)) for run in table["run"]]
+    found = [
+        explained_gaps(loop.detours, loop.events, loop.stolen).assign(run=loop.run)
+        for loop in loops
+    ]
+    looped = pd.DataFrame({"run": table["run"], "loop_s": [loop.loop_ns / 1e9 for loop in loops]})
+    looped["steal_s"] = table["steal_s"] if len(table) else 0.0
+    columns = ["run", "cpu", "start_ns", "duration_ns", "kernel_ns", "stolen_ns"]
+    gaps = pd.concat(found)[columns] if found else pd.DataFrame(columns=columns, dtype=float)
+    return because(looped, NO_TRACEPOINTS), gaps.reset_index(drop=True)
+
+
+def explained_gaps(
+    detours: pd.DataFrame, events: pd.DataFrame, stolen: pd.DataFrame
+) -> pd.DataFrame:
+    """How much of each gap that the detour loop saw is explained by a recording of the same run.
+
+    Parameters
+    ----------
+    detours
+        Gaps of the detour loop: `cpu`, `start_ns`, `duration_ns`, from the start of the timed
+        region.
+    events
+        Noise events of a recording of the same run (`read_tracepoints`).
+    stolen
+        What the hypervisor took during that run (`stolen_time`).
+
+    Returns
+    -------
+    `detours` with `kernel_ns` and `stolen_ns`, the time in each gap that events and the hypervisor
+    took; 0 of both: nothing that was recorded explains the gap.
+    """
+    parts = [
+        on_cpu.assign(
+            **{
+                name: _within(on_cpu, table[table["cpu"] == cpu])
+                for name, table in (("kernel_ns", events), ("stolen_ns", stolen))
+            }
+        )
+        for cpu, on_cpu in detours.groupby("cpu")
+    ]
+    return pd.concat(parts) if parts else detours.assign(kernel_ns=0.0, stolen_ns=0.0)
+
+
+def _within(gaps: pd.DataFrame, events: pd.DataFrame) -> np.ndarray:
+    """How much of the events' net time lies in each gap, ns; an event may have been placed a little
+    outside its gap (slack).
+    """
+    result = np.zeros(len(gaps))
+    starts, ends = gaps["start_ns"].to_numpy(), (gaps["start_ns"] + gaps["duration_ns"]).to_numpy()
+    slack = (
+        events["slack_ns"].to_numpy() if "slack_ns" in events else np.zeros(len(events), np.int64)
+    )
+    for start, end, net, reach in zip(
+        events["start_ns"].to_numpy(),
+        events["end_ns"].to_numpy(),
+        events["duration_ns"].to_numpy(),
+        slack,
+    ):
+        low = np.searchsorted(ends, start - reach, side="right")
+        high = np.searchsorted(starts, end + reach, side="left")
+        if low < high:
+            overlap = np.minimum(ends[low:high], end + reach) - np.maximum(
+                starts[low:high], start - reach
+            )
+            if reach:  # the whole of it is in the gap that fits best
+                result[low + int(np.argmin(np.abs(ends[low:high] - starts[low:high] - net)))] += net
+            else:
+                result[low:high] += overlap * (net / max(end - start, 1))
+    return result
 
 
 def gaps_with_events(loop: LoopRun) -> pd.DataFrame:
@@ -62,50 +159,4 @@ def _held(events: pd.DataFrame, place: np.ndarray) -> pd.DataFrame:
         first_ns=("duration_ns", "first"),
         begins_with_interrupt=("thread", lambda threads: not threads.iloc[0]),
         switch=("thread", "any"),
-    )
-
-
-def edge_costs(gaps: pd.DataFrame, seed: int = 0) -> pd.DataFrame:
-    """What gaps cost beyond the net lengths of their events, by class.
-
-    Parameters
-    ----------
-    gaps
-        Of `gaps_with_events`, of several runs.
-    seed
-        Of the bootstrap of runs.
-
-    Returns
-    -------
-    One row a class ("interrupts": interrupts and softirqs only; "switch": with another thread;
-    "hypervisor": with time that it took): `runs`, `gaps`; means in µs of `way_in_us`, `between_us`
-    and `way_out_us`; `edge_us`, their sum less the hypervisor's time, with its 95 % interval `low`
-    and `high`, and `share` of the gaps' length.
-    """
-    stolen = gaps["stolen_ns"] > 0
-    classes = np.select([stolen, gaps["switch"]], [HYPERVISOR, SWITCH], INTERRUPTS)
-    return pd.DataFrame(
-        [
-            {"class": name} | _mean_costs(gaps[classes == name], seed)
-            for name in CLASSES
-            if (classes == name).any()
-        ]
-    )
-
-
-def _mean_costs(gaps: pd.DataFrame, seed: int) -> dict:
-    edge_ns = gaps[list(_WAYS.values())].sum(axis=1) - gaps["stolen_ns"]
-    of_runs = edge_ns.groupby(gaps["run"]).agg(["sum", "size"])
-    low, high = (end / 1e3 for end in ratio_of_sums_interval(of_runs["sum"], of_runs["size"], seed))
-    means = {name: float(gaps[column].mean()) / 1e3 for name, column in _WAYS.items()}
-    length_ns = (gaps["end_ns"] - gaps["start_ns"]).sum()
-    return (
-        {"runs": len(of_runs), "gaps": len(gaps)}
-        | means
-        | {
-            "edge_us": float(edge_ns.mean()) / 1e3,
-            "low": low,
-            "high": high,
-            "share": float(edge_ns.sum() / length_ns),
-        }
     )

@@ -12,7 +12,6 @@ import pandas as pd
 from scipy import sparse
 
 from ..errors import InputError
-from ..facts import facts_html
 from ..outcomes import worst_first
 from ..statistics import percentile_interval
 from .edges import Edges
@@ -101,20 +100,6 @@ class Account:
 
     def __repr__(self) -> str:
         return f"Account({self.times['run'].nunique()} runs, {self.sensitivity.by})"
-
-    def _repr_html_(self) -> str:
-        mean_ms = self.by_run.mean() / 1e6
-        slow = self.by_run.loc[self.slowest(1)].mean() / 1e6
-        table = pd.DataFrame(
-            {
-                "part": [part.replace("_", " ") for part in PARTS],
-                "mean of the runs (ms)": mean_ms.to_numpy(),
-                "share": [f"{part:.1%}" for part in mean_ms / mean_ms.sum()],
-                "slowest run (ms)": slow.to_numpy(),
-            }
-        )
-        by = {name: f"{value:.3g}" for name, value in self.sensitivity.by.items()}
-        return facts_html(f"Account of {len(self.by_run)} runs", {"sensitivity to": by}, table)
 
     @cached_property
     def table(self) -> pd.DataFrame:
@@ -231,7 +216,7 @@ class Account:
         return pd.concat([part for part in parts if len(part)], ignore_index=True)
 
     def _held_losses(self, held: pd.DataFrame) -> pd.DataFrame:
-        """Of the intervals in which others held a CPU, the share that threads were robbed of."""
+        """The share that threads were robbed of while others held a CPU."""
         robbed_ns = self.times.groupby("run")["robbed"].sum()
         share = (robbed_ns / held.groupby("run")["length_ns"].sum().clip(lower=1)).clip(upper=1)
         lost_ns = held["length_ns"] * held["run"].map(share).fillna(0)
@@ -257,8 +242,8 @@ class Account:
         ]
 
     def corrected(self) -> pd.Series:
-        """Of each run the time at full speed and without what was taken from it, in seconds, by
-        `run`: its region less what its threads lost and less the waiting beyond the ordinary
+        """The time at full speed and without what was taken, in seconds, by `run`: the run's
+        region less what its threads lost and less the waiting beyond the ordinary
         runs' that such losses can have caused.
         """
         lost = self.table[list(LOST)].sum(axis=1).groupby(self.table["run"])

@@ -80,7 +80,7 @@ class _Sums:
             self._sums.append(np.column_stack([before, after]).ravel())
 
     def between(self, start_ns: np.ndarray, end_ns: np.ndarray) -> np.ndarray:
-        """Of each interval the sums within it, a row for each column."""
+        """The sums within each interval, a row for each column."""
         return np.array(
             [
                 np.interp(end_ns, self._at, sums) - np.interp(start_ns, self._at, sums)
@@ -119,7 +119,7 @@ def _thread_row(
 
 
 def _held_elsewhere(pieces: pd.DataFrame, run: int, elsewhere: dict) -> np.ndarray:
-    """Of each piece how long other programs had a CPU that is not the thread's."""
+    """How long, in each piece, other programs had a CPU that is not the thread's."""
     held_ns = np.zeros(len(pieces))
     for (of_run, cpu), intervals in elsewhere.items():
         if of_run == run:
@@ -131,8 +131,8 @@ def _held_elsewhere(pieces: pd.DataFrame, run: int, elsewhere: dict) -> np.ndarr
 def _seen_by_trace(
     pieces: pd.DataFrame, run: int, taken: dict, marks: pd.DataFrame | None
 ) -> tuple[np.ndarray, np.ndarray, float]:
-    """Of each piece of the region how long the thread was busy; what was taken (rows: TAKEN); how
-    much of it since another CPU was held.
+    """How long the thread was busy in each piece of the region, what was taken (rows: TAKEN), and
+    how much of it since another CPU was held.
     """
     cut = pieces if marks is None else _cut_at_marks(pieces, marks)
     lost = np.zeros((len(TAKEN), len(cut)))
@@ -245,7 +245,7 @@ def _by_cpu(pieces: pd.DataFrame) -> Iterator[tuple[int, np.ndarray]]:
 
 
 def slower_by(speed: pd.DataFrame) -> pd.DataFrame:
-    """Of each sample the log of the factor by which the probe's work was slower, for each of
+    """The log of the factor by which the probe's work was slower in each sample, for each of
     SLOWER; a chain bound by throughput is slowed down by the clock, too, which is taken out.
     """
     kinds = ("latency", "throughput", "memory")

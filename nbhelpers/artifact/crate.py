@@ -3,6 +3,7 @@ for the same study.
 """
 
 import hashlib
+import mimetypes
 import zipfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -17,8 +18,8 @@ from ..reading import read_json
 from ..records import SEAL
 from ..study import Study, profile_file
 from .names import Names, without_names
-from .rules import METADATA, require_valid
 
+METADATA = "ro-crate-metadata.json"
 MANIFEST = "artifact.json"
 FORMAT = "noisebook artifact 1"
 LICENCE = "https://spdx.org/licenses/Apache-2.0"
@@ -27,21 +28,17 @@ _SHA256 = {"sha256": "https://w3id.org/ro/terms/workflow-run#sha256"}
 _SKIPPED = (".running.ipynb", ".failed.ipynb", ".lock", SEAL)
 _PACKED = {".gz", ".xz", ".png", ".parquet", ".zip", ".pdf"}
 _WHEN = (1980, 1, 1, 0, 0, 0)  # the first that a zip can hold: its times say nothing
-_KINDS = {
+# of what Python's own list of types lacks; the machine's is not asked
+_KINDS = mimetypes.MimeTypes()
+for _suffix, _kind in {
     ".ipynb": "application/x-ipynb+json",
-    ".html": "text/html",
-    ".json": "application/json",
-    ".csv": "text/csv",
-    ".tex": "application/x-tex",
-    ".png": "image/png",
-    ".svg": "image/svg+xml",
-    ".pdf": "application/pdf",
     ".gz": "application/gzip",
     ".xz": "application/x-xz",
     ".yml": "application/yaml",
-    ".md": "text/markdown",
     ".parquet": "application/vnd.apache.parquet",
-}
+}.items():
+    _KINDS.encodings_map.pop(_suffix, None)
+    _KINDS.add_type(_kind, _suffix)
 _READ_ME = """# A study of Noisebook, profile {profile}
 
 Open `paper/index.html` in a browser; it needs no network. To make the same tables again, without
@@ -49,7 +46,7 @@ root and without measuring:
 
     make paper DATA=this.zip
 
-in a checkout of Noisebook {version}. The unpacked folder works as well as the zip.
+in a checkout of Noisebook {version}.
 
 `data` is what was measured, `results` what was computed from it, `notebooks` and `pages` how.
 `ro-crate-metadata.json` lists each file with its size and SHA-256.
@@ -93,7 +90,6 @@ def pack_study(profile: str, names: Names) -> Path:
         members = [_add(archive, *pair) for pair in _contents(study, records, names)]
         metadata = describe_crate(profile, records, members)
         _add(archive, METADATA, to_json(metadata).encode())
-        require_valid(metadata, {member.name for member in members} | {METADATA}, target)
     return target
 
 
@@ -205,10 +201,9 @@ def _machine_text(record: dict) -> str:
 
 
 def _properties(member: Member) -> dict[str, str]:
-    suffix = PurePosixPath(member.name).suffix
     return {
         "name": PurePosixPath(member.name).name,
         "contentSize": str(member.size),
         "sha256": member.sha256,
-        "encodingFormat": _KINDS.get(suffix, "text/plain"),
+        "encodingFormat": _KINDS.guess_type(member.name)[0] or "text/plain",
     }

@@ -1,5 +1,5 @@
-"""A shared study as the data of a study here: its zip, or the unpacked folder, is checked whole and
-its data are copied to ``build/NAME``.
+"""A shared study as the data of a study here: its zip is checked whole, and its data are copied to
+``build/NAME``.
 """
 
 import hashlib
@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+from urllib.parse import unquote
 
 from ..errors import InputError
 from ..files import write_atomically, write_json
@@ -20,11 +21,10 @@ from ..places import results
 from ..progress import each
 from ..reading import MOST_BYTES, open_regular, read_json
 from ..study import adopted_profile_file, shared_file
-from .crate import FORMAT, MANIFEST
-from .rules import METADATA, listed_files, require_valid
+from .crate import FORMAT, MANIFEST, METADATA
 
 _MOST_ZIP = 1 << 40
-_NO_ARTIFACT = "what make artifact writes is expected: a zip, or its unpacked folder"
+_NO_ARTIFACT = "what make artifact writes is expected: a zip, not unpacked"
 _DAMAGED = (
     zipfile.BadZipFile,
     zlib.error,
@@ -39,25 +39,14 @@ _COPY_AGAIN = "copy it again from where it came; unzip -t says whether a zip is 
 
 @dataclass(frozen=True)
 class Source:
-    """The files of a shared study: in a zip, or in the folder that it was unpacked to.
-
-    Parameters
-    ----------
-    path
-        Of the zip or the folder.
-    archive
-        The zip, open; None: a folder.
-    """
+    """The files of a shared study, in its open zip."""
 
     path: Path
-    archive: zipfile.ZipFile | None
+    archive: zipfile.ZipFile
 
     def names(self) -> list[str]:
         """The files, as paths from the top."""
-        if self.archive is not None:
-            return [one.filename for one in self.archive.infolist() if not one.is_dir()]
-        files = (path for path in self.path.rglob("*") if path.is_file())
-        return sorted(path.relative_to(self.path).as_posix() for path in files)
+        return [one.filename for one in self.archive.infolist() if not one.is_dir()]
 
     def read(self, name: str) -> bytes:
         """The bytes of a file.
@@ -68,18 +57,11 @@ class Source:
             It is missing, or damaged.
         """
         try:
-            if self.archive is None:
-                return self._in_folder(name)
             if self.archive.getinfo(name).file_size > MOST_BYTES:
                 raise self._too_large(name)
-            return self.archive.read(
-                name
-            )  # never more than its directory says: zipfile stops there
+            # never more than its directory says: zipfile stops there
+            return self.archive.read(name)
         except KeyError:
-            raise InputError(
-                f"there is no {name} in it", where=self.path, fix=_NO_ARTIFACT
-            ) from None
-        except FileNotFoundError:
             raise InputError(
                 f"there is no {name} in it", where=self.path, fix=_NO_ARTIFACT
             ) from None
@@ -87,14 +69,6 @@ class Source:
             raise InputError(
                 f"{name} in it is damaged: {error}", where=self.path, fix=_COPY_AGAIN
             ) from None
-
-    def _in_folder(self, name: str) -> bytes:
-        if not (self.path / name).resolve().is_relative_to(self.path.resolve()):
-            raise InputError(
-                f"{name} in it is a link to a file outside", where=self.path, fix=_COPY_AGAIN
-            )
-        with open_regular(self.path / name, "file") as file:
-            return file.read()
 
     def _too_large(self, name: str) -> InputError:
         return InputError(
@@ -115,9 +89,6 @@ def opened(path: str | Path) -> Iterator[Source]:
         There is none, it was cut, or it names a file outside.
     """
     path = Path(path)
-    if path.is_dir():
-        yield Source(path, None)
-        return
     try:
         open_regular(path, "shared study", _MOST_ZIP).close()
         archive = zipfile.ZipFile(path)
@@ -153,7 +124,7 @@ def adopt(path: str | Path, name: str) -> str:
     Parameters
     ----------
     path
-        Of the zip, or of the unpacked folder.
+        Of the zip.
     name
         Of the profile here, such as ``"shared-quick"``.
 
@@ -172,10 +143,10 @@ def adopt(path: str | Path, name: str) -> str:
         data, note = results() / name / "data", shared_file(name)
         if data.exists():
             return _same_data(read_json(note) if note.exists() else {}, shared, name)
-        entities = _entities(metadata, source)
+        digests = _digests(metadata, source)
         fresh = data.with_name("data.unpacking")
         shutil.rmtree(fresh, ignore_errors=True)
-        _copy(source, entities, fresh)
+        _copy(source, digests, fresh)
         write_atomically(adopted_profile_file(name), source.read("profile.yml"))
         write_json(note, shared)
         fresh.rename(data)
@@ -207,20 +178,25 @@ def _same_data(here: dict, shared: dict, name: str) -> str:
     return ""
 
 
-def _entities(metadata: bytes, source: Source) -> dict[str, dict]:
-    """The files that the crate lists, which are all there."""
+def _digests(metadata: bytes, source: Source) -> dict[str, str]:
+    """The SHA-256 of each file that the crate lists; they are all there, and no other."""
     try:
-        crate = json.loads(metadata)
-    except (ValueError, RecursionError):
-        crate = None
-    names = set(source.names())
-    graph = crate.get("@graph", []) if isinstance(crate, dict) else []
-    entities = {str(one.get("@id")): one for one in graph if isinstance(one, dict)}
-    listed = listed_files(entities)
-    if source.archive is None:  # a file manager may have left files of its own in a folder
-        names &= {*listed, METADATA}
-    require_valid(crate, names, source.path)
-    return {name: dict(entity) for name, entity in listed.items()}
+        graph = json.loads(metadata)["@graph"]
+        listed = {unquote(one["@id"]): str(one["sha256"]) for one in graph if "sha256" in one}
+    except (ValueError, RecursionError, LookupError, TypeError, AttributeError):
+        raise InputError(
+            f"{METADATA} in it lists no files", where=source.path, fix=_COPY_AGAIN
+        ) from None
+    names = set(source.names()) - {METADATA}
+    missing = [f"{name} is listed and missing" for name in sorted(set(listed) - names)]
+    if faults := missing + [f"{name} is not listed" for name in sorted(names - set(listed))]:
+        raise InputError(
+            faults[0],
+            where=source.path,
+            why=f"others could not tell whether it is whole ({len(faults)} such files)",
+            fix=_COPY_AGAIN,
+        )
+    return listed
 
 
 def checked_files(source: Source) -> Iterator[tuple[str, bytes]]:
@@ -231,13 +207,13 @@ def checked_files(source: Source) -> Iterator[tuple[str, bytes]]:
     InputError
         It is no whole artifact.
     """
-    yield from _checked(source, _entities(source.read(METADATA), source))
+    yield from _checked(source, _digests(source.read(METADATA), source))
 
 
-def _checked(source: Source, entities: dict[str, dict]) -> Iterator[tuple[str, bytes]]:
-    for name in each(sorted(entities), "checking the shared study", "files"):
+def _checked(source: Source, digests: dict[str, str]) -> Iterator[tuple[str, bytes]]:
+    for name in each(sorted(digests), "checking the shared study", "files"):
         content = source.read(name)
-        if hashlib.sha256(content).hexdigest() != entities[name]["sha256"]:
+        if hashlib.sha256(content).hexdigest() != digests[name]:
             raise InputError(
                 f"{name} was changed since the study was packed",
                 where=source.path,
@@ -247,9 +223,9 @@ def _checked(source: Source, entities: dict[str, dict]) -> Iterator[tuple[str, b
         yield name, content
 
 
-def _copy(source: Source, entities: dict[str, dict], target: Path) -> None:
+def _copy(source: Source, digests: dict[str, str], target: Path) -> None:
     """Check every file by its digest, and copy those of the folder `data`."""
-    for name, content in _checked(source, entities):
+    for name, content in _checked(source, digests):
         inside = PurePosixPath(name)
         if inside.parts[0] == "data":
             write_atomically(target.joinpath(*inside.parts[1:]), content)

@@ -1,18 +1,11 @@
 """Attribution: performance classes of runs, and the counters that are associated with slow runs."""
 
-from .classes import Classes, classify
-from .cutoff import Cutoff, find_cutoff
-from .explanation import Explanation, explain
-from .layer_effects import layer_effect
-from .wide_tables import filter_columns
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "Classes",
-    "Cutoff",
-    "Explanation",
-    "classify",
-    "explain",
-    "filter_columns",
-    "find_cutoff",
-    "layer_effect",
-]
+from .. import lazily
+
+if TYPE_CHECKING:
+    from .cutoff import find_cutoff
+    from .explanation import Explanation, explain
+else:
+    __all__, __getattr__, __dir__ = lazily(__name__)

@@ -39,7 +39,7 @@ class OneClass:
     scales: np.ndarray
 
     def probabilities(self, bins: int) -> np.ndarray:
-        """Of each bin, under the first sample's class."""
+        """The probability of each bin under the first sample's class."""
         steps = bins * SUBDIVISIONS
         places = (np.arange(steps) + 0.5) / SUBDIVISIONS - self.peak[0]
         side = (places >= 0).astype(int)
@@ -166,7 +166,7 @@ def _moments_of(counts: np.ndarray, peak: np.ndarray, powers: np.ndarray) -> lis
 
 
 def _better(first: OneClass, second: OneClass) -> OneClass:
-    """Of each sample the fit of higher likelihood."""
+    """The fit of higher likelihood of each sample."""
     wins = second.log_likelihood > first.log_likelihood
     return OneClass(
         np.where(wins, second.log_likelihood, first.log_likelihood),

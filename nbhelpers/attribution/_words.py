@@ -6,8 +6,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from .factors import RIVAL
-
 if TYPE_CHECKING:
     from .explanation import Explanation
 
@@ -43,46 +41,26 @@ def _odds(result: "Explanation") -> str:
 def _slow_runs(result: "Explanation") -> str:
     slow, count = int(result.labels.sum()), len(result.labels)
     side = "below" if result.higher_is_better else "above"
-    if np.isnan(result.threshold):
-        return f"Looked at {slow} of {count} runs ({result.cutoff.kind})"
     unit = f" {result.unit}" if result.unit and result.outcome != "seconds" else ""
     named = "" if result.outcome == "seconds" else f" of {result.outcome}"
     runs = f"{slow} of {count} runs {side} {result.threshold:.4g}{unit}{named}"
     if result.cutoff.value is None:
         return f"There is no class of slow runs; looked at the slowest quarter instead ({runs})"
-    if result.cutoff.kind in ("left tail", "right tail", "warm-up", "slow-down"):
-        return (
-            f"Looked at {slow} of {count} runs ({result.cutoff.kind}, cut at"
-            f" {result.threshold:.4g})"
-        )
-    searched = " (where a counter separates best)" if result.cutoff.kind == "searched" else ""
-    return f"Slow are {runs}{searched}"
+    return f"Slow are {runs}"
 
 
 def _factors(factors: pd.DataFrame) -> str:
     first = factors.iloc[0]
-    share = ""
-    if first["variance_share"] > 0:
-        share = f", {first['variance_share']:.0%} of the variance"
     if first["kind"] == "category":
-        return f"They are associated with {first['factor']}: slow {first['direction']}{share}"
-    if first["kind"] == "interaction":
-        return f"They are associated with {_together(first)}{share}"
+        return f"They are associated with {first['factor']}: slow {first['direction']}"
     text = (
         f"They are associated with {first['factor']}, {first['direction']} in slow runs (median"
-        f" {first['slow_median']:.4g} against {first['fast_median']:.4g}), first split in"
-        f" {first['root_share']:.0%} of the bootstrapped trees{share}"
+        f" {first['slow_median']:.4g} against {first['fast_median']:.4g}), rank correlation"
+        f" {first['correlation']:+.2f}{_group(first['members'])}"
     )
-    text += _group(first["members"]) + _rivals(factors)
     if first["drifts"]:
         text += "; it drifts through the campaign, and anything else that drifts would fit as well"
     return text
-
-
-def _together(first: pd.Series) -> str:
-    if len(first["members"]) == 1:
-        return f"{first['factor']}, {first['direction']} of its range"
-    return f"{' and '.join(first['members'])} together, {first['direction']}; with neither alone"
 
 
 def _group(members: tuple[str, ...]) -> str:
@@ -96,26 +74,10 @@ def _group(members: tuple[str, ...]) -> str:
     return f"; these runs can't tell it apart from {named}{count}"
 
 
-def _rivals(factors: pd.DataFrame) -> str:
-    rivals = factors.iloc[1:][factors["root_share"].iloc[1:] >= RIVAL]
-    if rivals.empty:
-        return ""
-    named = ", ".join(f"{rival.factor} ({rival.root_share:.0%})" for rival in rivals.itertuples())
-    return f"; other trees begin with {named}, so which comes first is not settled"
-
-
 def as_html(result: "Explanation") -> str:
-    """The summary, the first factors, the columns that were not searched."""
+    """The summary and the first factors."""
     parts = [f"<p>{html.escape(result.summary)}</p>"]
     if len(result.factors):
         shown = result.factors.head(8).assign(members=result.factors["members"].map(", ".join))
         parts.append(shown.to_html(float_format=lambda value: f"{value:.3g}", border=0))
-    rows = "".join(
-        f"<li><code>{html.escape(str(name))}</code>: {html.escape(why)}</li>"
-        for name, why in result.excluded.items()
-    )
-    parts.append(
-        f"<details><summary>{len(result.excluded)} columns were not"
-        f" searched</summary><ul>{rows}</ul></details>"
-    )
     return "\n".join(parts)

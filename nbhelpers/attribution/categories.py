@@ -8,23 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-# what was varied on purpose, or says what a row is: no finding
-DESIGN = frozenset(
-    [
-        "cell",
-        "config",
-        "epoch",
-        "message",
-        "mitigation",
-        "model",
-        "noise",
-        "outcome",
-        "reports",
-        "status",
-        "truth",
-        "workload",
-    ]
-)
+from .known_counters import known_names
+
 FEWEST = 3  # runs of a level; rarer ones are one level together
 MOST_LEVELS = 40
 MOST_NUMBERS = 16  # levels of whole numbers that are looked at as places, too
@@ -54,14 +39,11 @@ class Category:
         hot = self.codes[:, None] == np.arange(len(self.levels))
         return hot / np.sqrt(hot.sum(axis=0))
 
-    def __repr__(self) -> str:
-        return f"Category({self.name}: {len(self.levels)} levels)"
-
 
 def category_of(column: pd.Series) -> Category | str:
     """A column of texts as a category, or the reason why it is none."""
     name = str(column.name)
-    if name in DESIGN:
+    if name in known_names("design"):
         return "bookkeeping: what was run, not what happened"
     if pd.api.types.is_datetime64_any_dtype(column) or pd.api.types.is_timedelta64_dtype(column):
         return "bookkeeping: a time"

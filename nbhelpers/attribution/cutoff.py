@@ -4,7 +4,7 @@ Owns the answer and the test for a tail; the one for modes is in `_modes`. A sam
 neither is one class, and then there is no cutoff: that is a result.
 """
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.stats import norm
@@ -51,8 +51,6 @@ class Cutoff:
         Share of the runs beyond the cutoff, 0 for one class.
     evidence
         A sentence with the numbers that decided.
-    numbers
-        The same numbers, by name.
     higher_is_better
         The slow runs lie below the cutoff (throughput, frames a second).
     """
@@ -61,7 +59,6 @@ class Cutoff:
     kind: str
     share_slow: float
     evidence: str
-    numbers: dict = field(default_factory=dict, compare=False)
     higher_is_better: bool = False
 
     def __repr__(self) -> str:
@@ -139,17 +136,11 @@ def find_cutoff(values: object, seed: int = 0, higher_is_better: bool = False) -
     if ordered[0] == ordered[-1]:
         return _one_class("All runs took exactly the same time.")
     modes = modes_of(thinned(in_order), random)
-    found = _between_modes(modes, higher_is_better)
-    if found is None:
+    if modes.value is not None:
+        found = Cutoff(modes.value, "modes", 0.0, modes.sentence(), higher_is_better)
+    else:
         found = _tail_or_one_class(ordered, modes, random, higher_is_better)
     return replace(found, share_slow=float(found.slow(ordered).mean()))
-
-
-def _between_modes(modes: Modes, higher_is_better: bool) -> Cutoff | None:
-    if modes.value is None:
-        return None
-    numbers = {"p_value": modes.p_value, "valley_depth": modes.depth, "gain": modes.gain}
-    return Cutoff(modes.value, "modes", 0.0, modes.sentence(), numbers, higher_is_better)
 
 
 def _tail_or_one_class(
@@ -218,9 +209,8 @@ def find_tail(values: np.ndarray, random: np.random.Generator) -> tuple[Cutoff |
         few = " too few for a class" if 0 < slow < SMALLEST_CLASS else ""
         return None, f"No right tail ({text}{few})."
     value = (values[-slow] + values[-slow - 1]) / 2
-    numbers = {"p_value": p_value, "skewness": skewness, "bulk_sd_at_cutoff": float(scores[-slow])}
     evidence = f"A right tail ({text}, from {scores[-slow]:.1f} sd of the bulk on)."
-    return Cutoff(float(value), "tail", 0.0, evidence, numbers), ""
+    return Cutoff(float(value), "tail", 0.0, evidence), ""
 
 
 def bulk_scores(values: np.ndarray) -> tuple[np.ndarray, float]:

@@ -1,7 +1,6 @@
 """Counters that move together: runs of this kind cannot tell the members of a group apart."""
 
 import numpy as np
-import pandas as pd
 from scipy.cluster.hierarchy import fcluster, linkage
 from scipy.spatial.distance import squareform
 
@@ -10,27 +9,18 @@ from ..statistics.order import standard_ranks
 GROUP_CORRELATION = 0.7  # mean correlation within a group
 
 
-def correlated_groups(columns: pd.DataFrame) -> list[list[str]]:
-    """Groups of columns that move together, each led by its most central member.
-
-    Average linkage on 1 − abs(correlation), the larger of Pearson's (counters that are zero in most
-    runs) and Spearman's (monotone but curved). Data of this kind cannot tell the members of a group
-    apart.
-    """
-    names = list(columns.columns)
-    groups = correlation_groups(correlation_strength(columns.to_numpy()))
-    return [[names[member] for member in members] for members in groups]
-
-
 def correlation_strength(values: np.ndarray) -> np.ndarray:
-    """The larger of Pearson's and Spearman's correlation, without sign (k × k, 0 to 1)."""
+    """The larger of Pearson's correlation (counters that are zero in most runs) and Spearman's
+    (monotone but curved), without sign (k × k, 0 to 1).
+    """
     if values.shape[1] < 2:
         return np.ones((values.shape[1],) * 2)
     return np.maximum(_correlation(values), _correlation(standard_ranks(values)))
 
 
 def correlation_groups(strength: np.ndarray) -> list[np.ndarray]:
-    """Groups of columns (places), each led by its most central member.
+    """Groups of columns (places): data of this kind cannot tell the members of one apart. Average
+    linkage on 1 − strength.
 
     Parameters
     ----------
@@ -47,12 +37,8 @@ def correlation_groups(strength: np.ndarray) -> list[np.ndarray]:
     np.fill_diagonal(distance, 0)
     tree = linkage(squareform(distance, checks=False), "average")
     labels = fcluster(tree, 1 - GROUP_CORRELATION, "distance")
-    groups = []
-    for label in np.unique(labels):
-        members = np.flatnonzero(labels == label)
-        central = strength[np.ix_(members, members)].sum(axis=1).round(9)
-        groups.append(members[np.argsort(-central, kind="stable")])
-    return sorted(groups, key=lambda members: members.min())
+    groups = [np.flatnonzero(labels == label) for label in np.unique(labels)]
+    return sorted(groups, key=lambda members: members[0])
 
 
 def _correlation(values: np.ndarray) -> np.ndarray:

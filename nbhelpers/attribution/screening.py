@@ -12,61 +12,12 @@ import pandas as pd
 from ..errors import InputError
 from ..outcomes import DIRECTIONS, Outcome, outcome_of, reported
 from .categories import Category, category_of, numbered
-from .forms import USABLE, Forms
-from .known_counters import RATE, known_counter
+from .consequences import USABLE, Forms
+from .known_counters import RATE, kind_of, known_names
 
-BOOKKEEPING = frozenset(
-    [
-        "run",
-        "round",
-        "epoch",
-        "block",
-        "repeat",
-        "order",
-        "index",
-        "attempt",
-        "seed",
-        "pid",
-        "exit_code",
-        "start_ns",
-        "t0_ns",
-        "started_ns",
-        "began_unix_s",
-        "noise_start_ns",
-        "region_slack_us",
-        "timestamp",
-        "threads",
-        "verified",
-    ]
-)
-CONSEQUENCES = frozenset(
-    [
-        "seconds",
-        "region_seconds",
-        "wall_seconds",
-        "elapsed_seconds",
-        "duration_ns",
-        "end_ns",
-        "ended_ns",
-        "finish_ns",
-        "user_s",
-        "user_seconds",
-        "utime",
-        "task_clock",
-        "task_clock_ns",
-        "cpu_clock",
-        "cpu_clock_ns",
-        "cpu_ns",
-        "cpu_s",
-        "cpu_seconds",
-        "cpu_share",
-        "sum_exec_runtime_ns",
-    ]
-)
 MOST_MISSING = 0.2  # share of runs
 FEWEST_DIFFERENT = 3  # runs that differ from the most frequent value
 REPORTED = "the program reports it: another outcome of the same run"
-
 
 Consequences = Mapping[str, bool | str] | Iterable[str] | None
 
@@ -91,8 +42,8 @@ def candidate_columns(
         Further columns to exclude.
     consequences
         What is known of columns: a name with True (a consequence of a longer run), with a reason in
-        words (a consequence, too) or with False (none, even if `CONSEQUENCES` lists it). Or just
-        the names of further consequences.
+        words (a consequence, too) or with False (none, even if data/knowledge/columns.yml lists
+        it). Or just the names of further consequences.
     higher_is_better
         The outcome falls as the run gets longer; None: as the table says.
     slow
@@ -192,7 +143,7 @@ def _places(columns: pd.DataFrame) -> list[str]:
     values = columns.to_numpy()
     whole = (values == np.round(values)).all(axis=0) if len(values) else np.zeros(0, bool)
     few = [name for name, is_whole in zip(columns, whole) if is_whole]
-    return [name for name in few if not known_counter(name)]
+    return [name for name in few if not kind_of(name)]
 
 
 def as_known(consequences: Consequences) -> dict[str, bool | str]:
@@ -239,9 +190,9 @@ def excluded_by_name(
     stem = name.removesuffix(RATE)
     if {name, stem, stem + RATE} & set(exclude):
         return "excluded on request"
-    if name in BOOKKEEPING:
+    if name in known_names("bookkeeping"):
         return "bookkeeping"
-    consequence = known.get(name, known.get(stem, stem in CONSEQUENCES))
+    consequence = known.get(name, known.get(stem, stem in known_names("run_time")))
     if isinstance(consequence, str):
         return f"a consequence: {consequence}"
     return "a consequence: grows with the run time by definition" if consequence else None

@@ -36,6 +36,8 @@ def main(words: Sequence[str] | None = None) -> int:
         arguments = parsed(sys.argv[1:] if words is None else list(words))
     except NoisebookError as error:
         return _complain(error)
+    if arguments is None:
+        return DONE
     try:
         with for_command():
             answer = arguments.verb(arguments)

@@ -2,16 +2,15 @@
 imported here.
 """
 
-import argparse
-import difflib
-import re
-import shlex
-from collections.abc import Callable
+from functools import partial
 from importlib import import_module
+from types import SimpleNamespace
+from typing import Any
+
+import click
 
 from .. import __version__
 from ..errors import InputError
-from ._ab_options import AB_EPILOG, of_ab
 
 _STATUSES = """\
 exit status: 0 done, whatever was found; 1 a fault of Noisebook; 2 it cannot be done as requested
@@ -23,8 +22,20 @@ examples:
   noisebook why -- ./my_program --size 100
   noisebook run --runs 30 --seconds 'elapsed: (?P<seconds>[0-9.]+)' -- ./my_program
   noisebook run --shell './a | ./b'
-  noisebook ab -- ./old --size 100 -- ./new --size 100
-"""
+  noisebook ab -- ./old --size 100 -- ./new --size 100"""
+_AB = """\
+what is compared, in one of these ways:
+  noisebook ab -- ./a 100 -- ./b 100                two commands, or two builds
+  noisebook ab --new-env OMP_NUM_THREADS=1 -- ./program 100
+  noisebook ab --new-mitigation aslr-off -- ./program 100
+                                                    two settings of one program
+
+The runs alternate, old new new old or new old old new, by a coin. Measuring ends as soon as the
+answer is known: better, worse, or within the margin. With --folder the same command goes on where
+an earlier one stopped.
+
+exit status of ab: 0 the new one is better, or the change is within the margin; 4 it is worse; 5 it
+can't be told yet. Of all verbs:"""
 _PROGRAM = ("run", "trace", "worst", "inject", "explain", "why", "ab", "simulate")
 _WITHOUT_PROGRAM = ("simulate", "ab")  # may be called without one
 VERBS = {
@@ -41,76 +52,124 @@ VERBS = {
     "lab": "open the notebooks in JupyterLab",
     "paper": "the whole study on this machine, ending in one page",
 }
+_OF_MAKE = {
+    "pack": "what make artifact does: a study as one zip",
+    "unpack": "what make paper DATA=that.zip does first: its data as a profile here",
+}
 
 
-class _Parser(argparse.ArgumentParser):
-    """One message in place of a usage and an exit."""
-
-    def error(self, message: str):
-        choice = re.search(r"invalid choice: '(.*?)' \(choose from (.*)\)", message)
-        if choice:
-            raise unknown(choice[1], re.findall(r"[\w-]+", choice[2]), "verb", self.prog)
-        raise InputError(message, fix=f"{self.prog} --help")
+def _text(word: str, metavar: str, what: str, **more: Any) -> click.Option:
+    return click.Option([word], default="", metavar=metavar, help=what, **more)
 
 
-def parsed(words: list[str]) -> argparse.Namespace:
-    """The arguments, with `verb`, the function that does it, and `command`, the words after `--`.
+def _number(word: str, metavar: str, what: str, default: float = 0) -> click.Option:
+    shown = f"{what} (default: {default:g})" if default else what
+    return click.Option([word], type=type(default), default=default, metavar=metavar, help=shown)
+
+
+def _several(word: str, metavar: str, what: str) -> click.Option:
+    return click.Option([word], multiple=True, metavar=metavar, help=f"{what}; may be repeated")
+
+
+def _flag(word: str, what: str) -> click.Option:
+    return click.Option([word], is_flag=True, help=what)
+
+
+_OF_PROGRAM = (
+    _text("--shell", "LINE", "a line for /bin/sh, pipes and all"),
+    _text("--program", "NAME|FILE.yml", "a known program, or the file of a description"),
+    _text("--region", "KIND", "what is timed: process, marks, symbols or mpi"),
+    click.Option(
+        ["--lines"],
+        nargs=2,
+        metavar="BEGIN END",
+        help="timed between two lines that it prints (patterns)",
+    ),
+    _text("--seconds", "REGEX", "the time that it prints: a pattern with (?P<seconds>…)"),
+    _several(
+        "--report",
+        "NAME=REGEX[:UNIT[:higher|lower]]",
+        "another number that it prints: a pattern with (?P<value>…)",
+    ),
+    _text("--outcome", "NAME", "what runs are judged by: seconds, or a report"),
+    _number("--threads", "N", "OMP_NUM_THREADS"),
+    _number("--timeout", "SECONDS", "a run that takes longer is killed (default: 60)", 0.0),
+    _text("--folder", "FOLDER", "keeps everything, so that the same command goes on"),
+)
+_RUNS = _number("--runs", "N", "how many runs")
+_PROFILE = click.Option(["--profile"], required=True)
+_OF_VERB: dict[str, tuple[click.Parameter, ...]] = {
+    "run": (_RUNS,),
+    "trace": (_RUNS,),
+    "worst": (_RUNS,),
+    "explain": (_RUNS,),
+    "inject": (_RUNS, click.Argument(["config"])),
+    "why": (
+        _RUNS,
+        _number("--budget", "SECONDS", "time for measuring (default: 300, or 90 runs)", 0.0),
+        click.Option(
+            ["--risk"],
+            type=click.Choice(("none", "low", "high")),
+            default="low",
+            help="the highest risk of a remedy that is tried (default: low)",
+        ),
+        _flag("--no-page", "leave the page out"),
+    ),
+    "ab": (
+        _several("--old-env", "NAME=VALUE", "a variable of the old side"),
+        _several("--new-env", "NAME=VALUE", "a variable of the new side"),
+        _several("--old-mitigation", "NAME", "in force on the old side"),
+        _several("--new-mitigation", "NAME", "in force on the new side"),
+        _number("--margin", "PERCENT", "a smaller change counts as none", 1.0),
+        _number("--level", "SHARE", "probability of a false answer, over all looks", 0.01),
+        _number("--pairs", "N", "at most", 500),
+        _number("--budget", "SECONDS", "time for measuring", 300.0),
+    ),
+    "simulate": (
+        _RUNS,
+        _number("--ranks", "P", "simulated CPUs", 4096),
+        _number("--seeds", "N", "replicates", 10),
+    ),
+    "verify": (click.Argument(["path"]),),
+    "paper": (_text("--profile", "NAME", "smoke, quick or full (default: quick)"),),
+    "pack": (_PROFILE, _text("--names", "NAMES", "keep, or further names to replace")),
+    "unpack": (_PROFILE, click.Argument(["path"])),
+}
+
+
+def parsed(words: list[str]) -> SimpleNamespace | None:
+    """The arguments, with `verb`, the function that does it, and `command`, the program's words.
+
+    Returns
+    -------
+    None: help was requested, and is shown.
 
     Raises
     ------
     InputError
         a verb or an option that there is not; the message names the nearest.
     """
-    at = words.index("--") if "--" in words else len(words)
-    options, command = words[:at], words[at + 1 :]
-    parser = _parser()
-    arguments, others = parser.parse_known_args(options)
-    _check(arguments, others, command, at < len(words), parser)
-    arguments.command = command
-    arguments.verb = _verb(arguments.name)
+    try:
+        arguments = _group().main(words or ["--help"], "noisebook", standalone_mode=False)
+    except click.UsageError as error:
+        program = error.ctx.command_path if error.ctx else "noisebook"
+        raise InputError(error.format_message(), fix=f"{program} --help") from None
+    if not isinstance(arguments, SimpleNamespace):
+        return None
+    _check(arguments)
+    module = "_ab" if arguments.name == "ab" else "_verbs"
+    arguments.verb = getattr(import_module(f"{__package__}.{module}"), arguments.name)
     return arguments
 
 
-def unknown(word: str, known: list[str], what: str, program: str) -> InputError:
-    """The error for a word that is not known, with the nearest that is."""
-    near = difflib.get_close_matches(word, known, 1)
-    return InputError(
-        f"'{word}' is no {what}", fix=f"did you mean {near[0]}?" if near else f"{program} --help"
-    )
-
-
-def _verb(name: str) -> Callable:
-    module = "_ab" if name == "ab" else "_verbs"
-    return getattr(import_module(f"{__package__}.{module}"), name)
-
-
-def _check(
-    arguments: argparse.Namespace,
-    others: list[str],
-    command: list[str],
-    dashes: bool,
-    parser: argparse.ArgumentParser,
-) -> None:
-    takes = arguments.name in _PROGRAM
-    if others and others[0].startswith("-"):
-        raise unknown(
-            others[0].split("=")[0],
-            _options(arguments.name),
-            "option",
-            f"noisebook {arguments.name}",
-        )
-    if others:
-        raise InputError(
-            f"'{others[0]}' was not expected",
-            fix=_meant(arguments.name, others, command),
-            why="a program and its arguments stand behind --" if takes else None,
-        )
-    if dashes and not takes:
-        raise InputError(f"'{arguments.name}' takes no program", fix=f"noisebook {arguments.name}")
-    programs = bool(command) + bool(takes and arguments.shell)
-    if programs > 1:
+def _check(arguments: SimpleNamespace) -> None:
+    if arguments.name not in _PROGRAM:
+        return
+    arguments.command = list(arguments.command)
+    if arguments.command and arguments.shell:
         raise InputError("both a command and a shell line were given", fix="give one of them")
-    if takes and not programs and not arguments.program and arguments.name not in _WITHOUT_PROGRAM:
+    given = arguments.command or arguments.shell or arguments.program
+    if not given and arguments.name not in _WITHOUT_PROGRAM:
         raise InputError(
             "which program?",
             fix=(
@@ -120,157 +179,36 @@ def _check(
         )
 
 
-def _meant(name: str, others: list[str], command: list[str]) -> str:
-    """What was probably meant by words that were not expected."""
-    if name not in _PROGRAM:
-        return f"noisebook {name} --help"
-    if name == "ab" and len(others) == 2 and not command:
-        old, new = map(shlex.quote, others)
-        return f"noisebook ab --old {old} --new {new}"
-    second = ["--", *(command or ["./new", "arguments"])] if name == "ab" else []
-    return f"noisebook {name} [options] -- {shlex.join([*others, *second])}"
-
-
-def _options(name: str) -> list[str]:
-    choices = next(
-        action for action in _parser()._actions if isinstance(action, argparse._SubParsersAction)
-    ).choices
-    return [option for action in choices[name]._actions for option in action.option_strings]
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(
-        prog="noisebook",
-        allow_abbrev=False,
-        epilog=f"{_EXAMPLES}\n{_STATUSES}",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        description="Why does a parallel program not take the same time twice?",
+def _group() -> click.Group:
+    group = click.Group(
+        "noisebook",
+        commands=[_command(name, what) for name, what in (VERBS | _OF_MAKE).items()],
+        help="Why does a parallel program not take the same time twice?",
+        epilog=_as_it_is(f"{_EXAMPLES}\n\n{_STATUSES}"),
     )
-    parser.add_argument("--version", action="version", version=f"noisebook {__version__}")
-    verbs = parser.add_subparsers(dest="name", required=True, metavar="VERB", title="verbs")
-    for name, what in VERBS.items():
-        verb = verbs.add_parser(
-            name,
-            help=what,
-            description=what[0].upper() + what[1:] + ".",
-            epilog=_EPILOGS.get(name, "") + _STATUSES,
-            allow_abbrev=False,
-            formatter_class=argparse.RawDescriptionHelpFormatter,
-            usage=f"noisebook {name} [options]"
-            + (" -- PROGRAM [ARGUMENT ...]" if name in _PROGRAM else ""),
-        )
-        if name in _PROGRAM:
-            _describe_program(verb)
-        if name in _PROGRAM and name != "ab":
-            verb.add_argument("--runs", type=int, default=0, metavar="N", help="how many runs")
-        _FURTHER.get(name, lambda verb: None)(verb)
-        verb.add_argument("--json", action="store_true", help="print the answer as JSON")
-    return parser
+    return click.version_option(__version__, message="noisebook %(version)s")(group)
 
 
-def _describe_program(verb: argparse.ArgumentParser) -> None:
-    """The options of `nbhelpers.workloads.program`."""
-    group = verb.add_argument_group("the program (or: its words behind --)")
-    _describe_start(group)
-    _describe_outcome(group)
-    group.add_argument("--threads", type=int, default=0, metavar="N", help="OMP_NUM_THREADS")
-    group.add_argument(
-        "--timeout",
-        type=float,
-        default=0,
-        metavar="SECONDS",
-        help="a run that takes longer is killed (default: 60)",
-    )
-    verb.add_argument(
-        "--folder", metavar="FOLDER", help="keeps everything, so that the same command goes on"
+def _command(name: str, what: str) -> click.Command:
+    takes = name in _PROGRAM
+    params: list[click.Parameter] = [*(_OF_PROGRAM if takes else ()), *_OF_VERB.get(name, ())]
+    params.append(_flag("--json", "print the answer as JSON"))
+    if takes:
+        words = click.Argument(["command"], nargs=-1, metavar="[--] PROGRAM [ARGUMENT ...]")
+        params.append(words)
+    return click.Command(
+        name,
+        params=params,
+        callback=partial(SimpleNamespace, name=name),
+        help=what[0].upper() + what[1:] + ".",
+        short_help=what,
+        hidden=name in _OF_MAKE,
+        epilog=_as_it_is(f"{_AB}\n{_STATUSES}" if name == "ab" else _STATUSES),
+        # the program's own options are not ours; a config stands before them
+        context_settings={"allow_interspersed_args": name not in _PROGRAM or name == "inject"},
     )
 
 
-def _describe_start(group: argparse._ArgumentGroup) -> None:
-    group.add_argument(
-        "--shell", default="", metavar="LINE", help="a line for /bin/sh, pipes and all"
-    )
-    group.add_argument(
-        "--program",
-        default="",
-        metavar="NAME|FILE.yml",
-        help="a known program, or the file of a description",
-    )
-    group.add_argument(
-        "--region",
-        default="",
-        metavar="KIND",
-        help="what is timed: process, marks, symbols, mpi or roi",
-    )
-    group.add_argument(
-        "--lines",
-        nargs=2,
-        default=(),
-        metavar=("BEGIN", "END"),
-        help="timed between two lines that it prints (patterns)",
-    )
-
-
-def _describe_outcome(group: argparse._ArgumentGroup) -> None:
-    group.add_argument(
-        "--seconds",
-        default="",
-        metavar="REGEX",
-        help="the time that it prints: a pattern with (?P<seconds>…)",
-    )
-    group.add_argument(
-        "--report",
-        action="append",
-        default=[],
-        metavar="NAME=REGEX[:UNIT[:higher|lower]]",
-        help="another number that it prints: a pattern with (?P<value>…); may be repeated",
-    )
-    group.add_argument(
-        "--outcome",
-        default="",
-        metavar="NAME",
-        help="what runs are judged by: seconds, or a report",
-    )
-
-
-def _of_why(verb: argparse.ArgumentParser) -> None:
-    verb.add_argument(
-        "--budget",
-        type=float,
-        default=0,
-        metavar="SECONDS",
-        help="time for measuring (default: 300, or 90 runs)",
-    )
-    verb.add_argument(
-        "--risk",
-        choices=("none", "low", "high"),
-        default="low",
-        help="the highest risk of a remedy that is tried (default: low)",
-    )
-    verb.add_argument("--no-page", action="store_true", help="leave the page out")
-
-
-def _of_simulate(verb: argparse.ArgumentParser) -> None:
-    verb.add_argument(
-        "--ranks", type=int, default=4096, metavar="P", help="simulated CPUs (default: 4096)"
-    )
-    verb.add_argument("--seeds", type=int, default=10, metavar="N", help="replicates (default: 10)")
-
-
-def _of_paper(verb: argparse.ArgumentParser) -> None:
-    verb.add_argument("--profile", default="quick", help="smoke, quick or full (default: quick)")
-
-
-_EPILOGS = {"ab": AB_EPILOG}
-_FURTHER = {
-    "why": _of_why,
-    "ab": of_ab,
-    "simulate": _of_simulate,
-    "paper": _of_paper,
-    "verify": lambda verb: verb.add_argument(
-        "path", metavar="PATH", help="the folder of a campaign or study, or a zip of make artifact"
-    ),
-    "inject": lambda verb: verb.add_argument(
-        "config", metavar="CONFIG", help="a noise config, as `noisebook worst` writes"
-    ),
-}
+def _as_it_is(text: str) -> str:
+    """Text whose lines click does not wrap anew."""
+    return "\n\n".join(f"\b\n{part}" for part in text.split("\n\n"))

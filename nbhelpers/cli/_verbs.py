@@ -1,12 +1,12 @@
 """What each verb does: a call or two of the library, and its answer as text and as data."""
 
-import argparse
 import os
 import shlex
 import shutil
 import sys
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 from .. import places
@@ -27,7 +27,7 @@ class Answer:
     status: int = 0
 
 
-def doctor(arguments: argparse.Namespace) -> Answer:
+def doctor(arguments: SimpleNamespace) -> Answer:
     from ..machine import doctor as examined
     from ..promise import text
 
@@ -44,7 +44,7 @@ def doctor(arguments: argparse.Namespace) -> Answer:
     )
 
 
-def verify(arguments: argparse.Namespace) -> Answer:
+def verify(arguments: SimpleNamespace) -> Answer:
     from ..verify import DAMAGED, examine, report
 
     findings = examine(arguments.path)
@@ -52,7 +52,30 @@ def verify(arguments: argparse.Namespace) -> Answer:
     return Answer(report(findings), [asdict(one) for one in findings], 4 if damaged else 0)
 
 
-def run(arguments: argparse.Namespace) -> Answer:
+def pack(arguments: SimpleNamespace) -> Answer:
+    from ..artifact.crate import pack_study
+    from ..artifact.names import KEEP, Names, names_here
+
+    more = arguments.names.replace(",", " ").split()
+    names = Names() if arguments.names == KEEP else names_here(more)
+    path = pack_study(arguments.profile, names)
+    note = f"{os.path.relpath(path)}  {path.stat().st_size / 1e6:.1f} MB"
+    if names.ordinary:
+        words = ", ".join(sorted(names.ordinary))
+        note += (
+            f"\nNames that are ordinary words too, replaced in paths and addresses only: {words}"
+        )
+    return Answer(note, {"path": path})
+
+
+def unpack(arguments: SimpleNamespace) -> Answer | None:
+    from ..artifact.unpack import adopt
+
+    done = adopt(arguments.path, arguments.profile)
+    return Answer(f"{done}\n", {"done": done}) if done else None
+
+
+def run(arguments: SimpleNamespace) -> Answer:
     from ..measurement import measure
 
     workload = _workload(arguments)
@@ -60,14 +83,14 @@ def run(arguments: argparse.Namespace) -> Answer:
     return _summary(workload, runs, arguments)
 
 
-def trace(arguments: argparse.Namespace) -> Answer:
+def trace(arguments: SimpleNamespace) -> Answer:
     study, traced = _traced(arguments)
     noise = traced.noise.head(12).round(4)
     summary = f"{study.verdict('noise').sentence}\n\n{noise.to_string()}\n\nkept in {study.folder}"
     return Answer(summary, {"noise": _rows(traced.noise), "folder": study.folder})
 
 
-def worst(arguments: argparse.Namespace) -> Answer:
+def worst(arguments: SimpleNamespace) -> Answer:
     study, traced = _traced(arguments)
     if traced.config is None:
         return Answer(
@@ -86,9 +109,8 @@ def worst(arguments: argparse.Namespace) -> Answer:
     )
 
 
-def inject(arguments: argparse.Namespace) -> Answer:
+def inject(arguments: SimpleNamespace) -> Answer:
     from ..injection import injection_campaign
-    from ..injection.costs import overheads_used
     from ..measurement import finished
     from ..noise import NoiseConfig
     from ..statistics import compare
@@ -98,12 +120,12 @@ def inject(arguments: argparse.Namespace) -> Answer:
     runs = finished(injection_campaign(folder, workload, config, runs=arguments.runs or 10).run())
     found = compare(*(runs[runs["cell"] == cell] for cell in ("baseline", "injected")))
     return Answer(
-        "\n".join([found.verdict, *overheads_used(runs), f"kept in {folder}"]),
+        "\n".join([found.verdict, f"kept in {folder}"]),
         {"ratios": _rows(found.table), "verdict": found.verdict, "folder": folder},
     )
 
 
-def explain(arguments: argparse.Namespace) -> Answer:
+def explain(arguments: SimpleNamespace) -> Answer:
     from ..attribution import explain as explained
     from ..measurement import consequences, finished, measure, rates
 
@@ -124,7 +146,7 @@ def explain(arguments: argparse.Namespace) -> Answer:
     )
 
 
-def why(arguments: argparse.Namespace) -> Answer:
+def why(arguments: SimpleNamespace) -> Answer:
     from ..studies.program_study import ProgramStudy
 
     study = ProgramStudy(
@@ -133,24 +155,16 @@ def why(arguments: argparse.Namespace) -> Answer:
     arguments.data_folder = study.folder
     _say(
         f"Why does {study.command} not take the same time twice?",
-        *study.plan.sentences(),
+        study.plan.table().to_string(index=False, na_rep="", float_format="%.0f"),
         *_left_out(),
     )
     verdicts = study.verdicts(
         lambda verdict: _say(f"  {verdict.question} {verdict.answer or 'measured'}")
     )
     page = None if arguments.no_page else _page(arguments, study)
-    summary = "\n".join(
-        [
-            "",
-            study.headline(),
-            "",
-            *map(str, verdicts),
-            "",
-            f"page  {_relative(page)}" if page else "",
-            f"data  {_relative(study.folder)}",
-        ]
-    )
+    places_of = [f"page  {_relative(page)}"] if page else [""]
+    places_of.append(f"data  {_relative(study.folder)}")
+    summary = "\n".join(["", study.headline(), "", *map(str, verdicts), "", *places_of])
     return Answer(
         summary,
         {
@@ -162,16 +176,20 @@ def why(arguments: argparse.Namespace) -> Answer:
     )
 
 
-def simulate(arguments: argparse.Namespace) -> Answer:
-    from ..studies.scale import this_machine_at_scale, traces_of_runs
+def simulate(arguments: SimpleNamespace) -> Answer:
+    from ..simulation import patterns
+    from ..simulation.machines import traces_of, traces_of_runs
+    from ..simulation.noisy_cases import cases, slowdowns
 
     if arguments.command or arguments.shell or arguments.program:
         _, traced = _traced(arguments)
-        recording = traces_of_runs(traced.events, traced.runs.query("cell == 'traced'"))
+        traces = traces_of_runs(traced.events, traced.runs.query("cell == 'traced'"))
         what = "this program's traced runs"
     else:
-        recording, what = None, "this machine, recorded now"
-    table = this_machine_at_scale({what: recording}, [arguments.ranks], seeds=arguments.seeds)
+        traces, what = traces_of(), "this machine, recorded now"
+    asked = cases(noise=[what], ranks=[arguments.ranks], bytes=[8])
+    call = patterns.recursive_doubling_allreduce
+    table = slowdowns(asked, call, {what: traces}, seeds=arguments.seeds)
     row = table.iloc[0]
     summary = (
         f"An all-reduce on {row.ranks:,} CPUs with the noise of {what} takes {row['median']:.3g}"
@@ -180,49 +198,41 @@ def simulate(arguments: argparse.Namespace) -> Answer:
     return Answer(summary, _rows(table))
 
 
-def lab(arguments: argparse.Namespace) -> None:
+def lab(arguments: SimpleNamespace) -> None:
     """Replaces this process by JupyterLab."""
     from ..lab import open_lab
 
     open_lab("quick" if places.is_installed() else "recorded", [])
 
 
-def paper(arguments: argparse.Namespace) -> Answer:
+def paper(arguments: SimpleNamespace) -> Answer:
+    profile = arguments.profile or "quick"
     if not places.is_installed():  # make also builds what the study needs
-        os.execvp(
-            "make",
-            [
-                "make",
-                "--no-print-directory",
-                "-C",
-                str(places.shipped()),
-                "paper",
-                f"PROFILE={arguments.profile}",
-                f"PY={sys.executable}",
-            ],
-        )
+        values = [f"PROFILE={profile}", f"PY={sys.executable}"]
+        where = ["--no-print-directory", "-C", str(places.shipped())]
+        os.execvp("make", ["make", *where, "paper", *values])
     from ..stages import make_paper
 
-    page = make_paper(arguments.profile)
+    page = make_paper(profile)
     return Answer(f"Open {_relative(page)}", {"page": page})
 
 
-def _workload(arguments: argparse.Namespace):
+def _workload(arguments: SimpleNamespace):
     from ..studies.program_study import program_from_options
 
     return program_from_options(**_described(arguments))
 
 
-def _described(arguments: argparse.Namespace) -> dict:
+def _described(arguments: SimpleNamespace) -> dict:
     """The keywords of `program_from_options`, and so the parameters of the notebook."""
     return {
         "command": _words(arguments.command),
         "shell": arguments.shell,
         "description": arguments.program,
         "region": arguments.region,
-        "lines": list(arguments.lines),
+        "lines": list(arguments.lines or ()),
         "seconds": arguments.seconds,
-        "reports": arguments.report,
+        "reports": list(arguments.report),
         "outcome": arguments.outcome,
         "threads": arguments.threads,
         "timeout_s": arguments.timeout,
@@ -237,19 +247,19 @@ def _words(command: list[str]) -> list[str] | str:
     return command[0] if quoted else command
 
 
-def _folder(arguments: argparse.Namespace) -> Path | None:
+def _folder(arguments: SimpleNamespace) -> Path | None:
     arguments.data_folder = arguments.folder
     return Path(arguments.folder).absolute() if arguments.folder else None
 
 
-def _study_folder(arguments: argparse.Namespace, workload: "Workload") -> Path:
+def _study_folder(arguments: SimpleNamespace, workload: "Workload") -> Path:
     from ..studies.program_study import study_folder
 
     arguments.data_folder = study_folder(workload)
     return arguments.data_folder
 
 
-def _traced(arguments: argparse.Namespace):
+def _traced(arguments: SimpleNamespace):
     from ..studies.program_study import ProgramStudy
 
     study = ProgramStudy(_workload(arguments), _folder(arguments), runs=arguments.runs or 10)
@@ -257,7 +267,7 @@ def _traced(arguments: argparse.Namespace):
     return study, study.traced
 
 
-def _summary(workload: "Workload", runs: "pd.DataFrame", arguments: argparse.Namespace) -> Answer:
+def _summary(workload: "Workload", runs: "pd.DataFrame", arguments: SimpleNamespace) -> Answer:
     from ..measurement import finished
     from ..statistics import cell_statistics
 
@@ -274,7 +284,7 @@ def _summary(workload: "Workload", runs: "pd.DataFrame", arguments: argparse.Nam
     )
 
 
-def _page(arguments: argparse.Namespace, study: "ProgramStudy") -> Path | None:
+def _page(arguments: SimpleNamespace, study: "ProgramStudy") -> Path | None:
     """The page; a fault in making it takes no verdict away."""
     from ..stages import run_program_study
 

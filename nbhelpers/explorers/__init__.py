@@ -3,16 +3,15 @@
 On an exported page a few chosen views stand behind a plain slider instead.
 """
 
-from .account import explore_account
-from .config import explore_config
-from .cutoff import explore_cutoff
-from .scale import explore_scale
-from .trace import explore_trace
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "explore_account",
-    "explore_config",
-    "explore_cutoff",
-    "explore_scale",
-    "explore_trace",
-]
+from .. import lazily
+
+if TYPE_CHECKING:
+    from .account import explore_account
+    from .config import explore_config
+    from .cutoff import explore_cutoff
+    from .scale import explore_scale
+    from .trace import explore_trace
+else:
+    __all__, __getattr__, __dir__ = lazily(__name__)

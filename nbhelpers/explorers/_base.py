@@ -1,27 +1,20 @@
-"""What every explorer is: controls, a view that is a pure function of their values, a widget that
-follows them, and a twin for pages that have no kernel.
-
-Owns the frame of a view and its cache, and the twin's slider.
+"""What every explorer is: controls, a function that draws their values, a widget that follows them,
+and a twin for pages that have no kernel.
 """
 
 import html
-import json
 import os
-from collections.abc import Mapping
-from functools import cached_property, lru_cache
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
-from ..errors import InputError, NoisebookError
-from ._controls import Control
-from ._follow import Following
+from ..errors import NoisebookError
 
 STATIC = "NOISEBOOK_STATIC"  # set where nobody is there to drag
-MOST_VIEWS = 256  # in the cache of an explorer
 _SHOW = (
-    "var views=this.parentNode.querySelectorAll('[data-view]');"
+    "var views=this.parentNode.parentNode.querySelectorAll('[data-view]');"
     "for(var i=0;i&lt;views.length;i++)views[i].style.display=(i==this.value)?'':'none'"
 )
-_HIDDEN = ' style="display:none"'
 # JupyterLab's own rules for tables do not reach into widgets; pages have theirs.
 _LOOK = (
     "<style>.jupyter-widgets .explorer{line-height:1.4}"
@@ -32,103 +25,122 @@ _LOOK = (
 )
 
 
+@dataclass(frozen=True)
+class Control:
+    """One control: words stand in a list, numbers along a slider.
+
+    Attributes
+    ----------
+    label
+        Beside the control.
+    options
+        What can be chosen.
+    start
+        One of them; or two, the ends of a part of a range.
+    unit
+        Of the numbers.
+    """
+
+    label: str
+    options: Sequence[Any]
+    start: Any
+    unit: str = ""
+
+    def words(self, value: Any) -> str:
+        """The value in words, with its unit."""
+        ends = value if isinstance(value, tuple) else (value,)
+        shown = [f"{end:.4g}" if isinstance(end, float) else f"{end}" for end in ends]
+        return f"{' to '.join(shown)} {self.unit}".rstrip()
+
+    def widget(self) -> Any:
+        """An ipywidget whose `value` is the control's; the view says the value, in one piece with
+        what it leads to.
+        """
+        import ipywidgets
+
+        look: dict[str, Any] = {
+            "description": self.label,
+            "tooltip": self.label,
+            "style": {"description_width": "12em"},
+        }
+        if isinstance(self.start, str):
+            return ipywidgets.Dropdown(options=self.options, value=self.start, **look)
+        is_span = isinstance(self.start, tuple)
+        kind = ipywidgets.SelectionRangeSlider if is_span else ipywidgets.SelectionSlider
+        options = [(self.words(value), value) for value in self.options]
+        look |= {"readout": False, "layout": {"width": "90%"}}
+        return kind(options=options, value=self.start, **look)
+
+
+@dataclass(frozen=True, eq=False)
 class Explorer:
     """Something to look around in; shows itself in a notebook.
 
-    A subclass has `controls`, `draw` and `chosen`. All else follows.
+    Attributes
+    ----------
+    draw
+        HTML of the controls' values, which it takes by their names.
+    controls
+        What can be changed, by name.
+    chosen
+        What differs from the start in each view of the twin, in the order of its slider.
+
+    Examples
+    --------
+    >>> squares = Explorer(lambda side: f"{side**2}", {"side": Control("side", [1, 2], 1, "m")})
+    >>> squares.view(side=2)
+    '<div class="explorer"><p>side <strong>2 m</strong></p>4</div>'
     """
 
-    def controls(self) -> tuple[Control, ...]:
-        """What can be changed."""
-        raise NotImplementedError
+    draw: Callable[..., str] = field(repr=False)
+    controls: Mapping[str, Control] = field(repr=False)
+    chosen: Sequence[Mapping[str, Any]] = field(repr=False, default=())
 
-    def draw(self, state: dict[str, Any]) -> str:
-        """HTML of a state, without the state's own words; the same state gives the same HTML."""
-        raise NotImplementedError
-
-    def chosen(self) -> list[dict[str, Any]]:
-        """The states that the twin shows, in the order of its slider."""
-        raise NotImplementedError
-
-    @property
-    def start(self) -> dict[str, Any]:
-        """The state to begin with."""
-        return {control.name: control.start for control in self.controls()}
-
-    def view(self, state: Mapping[str, Any] | None = None) -> str:
-        """HTML of a state: its values in words, and what they lead to, in one piece.
-
-        Parameters
-        ----------
-        state
-            Values by the controls' names; what is not named has its start value.
-
-        Raises
-        ------
-        InputError
-            No control has this name.
-        """
-        state = dict(state or {})
-        controls = {control.name: control for control in self.controls()}
-        unknown = [name for name in state if name not in controls]
-        if unknown:
-            raise InputError(
-                f"no control is called {unknown[0]!r}",
-                fix=f"there are: {', '.join(controls)}",
-            )
-        values = self.start | state
-        return self._views(
-            tuple((name, control.clean(values[name])) for name, control in controls.items())
-        )
-
-    @cached_property
-    def _views(self) -> Any:
-        return lru_cache(MOST_VIEWS)(self._framed)
-
-    def _framed(self, items: tuple[tuple[str, Any], ...]) -> str:
-        state = dict(items)
+    def view(self, **values: Any) -> str:
+        """HTML of the values, in words and drawn; what is not given has its start value."""
+        values = {name: control.start for name, control in self.controls.items()} | values
         words = ", ".join(
-            f"{control.label} <strong>{html.escape(control.words(state[control.name]))}</strong>"
-            for control in self.controls()
+            f"{control.label} <strong>{html.escape(control.words(values[name]))}</strong>"
+            for name, control in self.controls.items()
         )
-        values = html.escape(json.dumps(state), quote=True)
         try:
-            drawn = self.draw(state)
+            drawn = self.draw(**values)
         except NoisebookError as error:  # not every choice can be drawn, and the next one may be
             drawn = f"<pre>{html.escape(str(error))}</pre>"
-        return f'<div class="explorer" data-state="{values}"><p>{words}</p>{drawn}</div>'
-
-    def in_widget(self, state: Mapping[str, Any]) -> str:
-        """HTML of a state with the look of its tables, which a widget's HTML does not have."""
-        return _LOOK + self.view(state)
+        return f'<div class="explorer"><p>{words}</p>{drawn}</div>'
 
     def widget(self) -> Any:
         """The controls and the view below, for a running JupyterLab (ipywidgets VBox).
 
-        The view always ends at the controls' last values; states between may be left out.
+        A browser sends a control's last value when the view of an earlier one is there.
         """
         import ipywidgets
 
-        controls = {control.name: control.widget() for control in self.controls()}
-        shown = ipywidgets.HTML(self.in_widget(self.start))
-        box = ipywidgets.VBox([*controls.values(), shown])
-        box.following = Following(self, controls, shown)
-        return box
+        controls = {name: control.widget() for name, control in self.controls.items()}
+        shown = ipywidgets.HTML()
+
+        def follow(_: Any = None) -> None:
+            values = {name: control.value for name, control in controls.items()}
+            shown.value = _LOOK + self.view(**values)
+
+        follow()
+        for control in controls.values():
+            control.observe(follow, "value")
+        return ipywidgets.VBox([*controls.values(), shown])
 
     def twin(self) -> str:
-        """HTML that needs no kernel: views of the chosen states behind a plain slider."""
-        views = [self.view(state) for state in self.chosen()]
-        start = self.view()
+        """HTML that needs no kernel: the chosen views behind a plain slider."""
+        views, start = [self.view(**one) for one in self.chosen], self.view()
         at = views.index(start) if start in views else 0
+        hidden = ["" if number == at else ' style="display:none"' for number in range(len(views))]
         shown = "".join(
-            f'<div data-view="{number}"{"" if number == at else _HIDDEN}>{view}</div>'
+            f'<div data-view="{number}"{hidden[number]}>{view}</div>'
             for number, view in enumerate(views)
         )
         return (
             f'<div class="explorer-twin"><label>{len(views)} views: <input type="range" min="0"'
             f' max="{len(views) - 1}" value="{at}" style="width:60%" aria-label="view"'
-            f' oninput="{_SHOW.replace("this.parentNode", "this.parentNode.parentNode")}"></label>'
-            f"{shown}</div>"
+            f' oninput="{_SHOW}"></label>{shown}</div>'
         )
 
     def _ipython_display_(self) -> None:

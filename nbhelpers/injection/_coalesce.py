@@ -9,6 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..noise._merge import completion
+
 DROPPED = -1
 
 
@@ -135,5 +137,4 @@ def _about_centre(
 
 def queued(start_ns: np.ndarray, duration_ns: np.ndarray) -> np.ndarray:
     """Starts, none before the end of the event ahead of it."""
-    ahead = np.cumsum(duration_ns) - duration_ns
-    return ahead + np.maximum.accumulate(start_ns - ahead) if len(start_ns) else start_ns
+    return completion(start_ns, duration_ns) - duration_ns

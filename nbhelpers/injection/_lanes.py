@@ -59,10 +59,7 @@ def _mapped(cpu: np.ndarray, mapping: Mapping[int, int]) -> np.ndarray:
         raise InputError(
             f"the placement does not say where the noise of CPU {missing[0]} goes",
             where=f"placement {dict(mapping)}",
-            fix=(
-                "name it, or leave it out:"
-                f" config.mapped({ {old: old for old in recorded if old in mapping} })"
-            ),
+            fix="name it, or make the config of the events of the other CPUs",
         )
     targets = [int(mapping[old]) for old in recorded]
     if len(set(targets)) < len(targets):
@@ -90,10 +87,7 @@ def _check_pinned(wanted: list[int], online: set[int], usable: set[int]) -> None
         raise InputError(
             f"there is noise for CPU {missing[0]}, which is excluded",
             why="it would be left out without a word",
-            fix=(
-                "say where it goes, such as placement={recorded CPU: CPU here}, or leave it out:"
-                " config.mapped({...})"
-            ),
+            fix="say where it goes, such as placement={recorded CPU: CPU here}",
         )
     if missing:
         raise InputError(
@@ -117,37 +111,20 @@ def _stays(events: pd.DataFrame) -> np.ndarray:
     )
 
 
-def parts(events: pd.DataFrame, lanes: int, codes: np.ndarray) -> np.ndarray:
-    """Which of a CPU's processes injects an event: 0 all, or interrupts; 1 real-time threads; 2
-    ordinary threads.
+def parts(events: pd.DataFrame, codes: np.ndarray) -> np.ndarray:
+    """Which of a CPU's processes injects an event: 0 real-time ones; 2 ordinary ones.
 
     Noise that does more than occupy a CPU (`codes` above 0) may run at the same time as all other
     noise: each kind of it has a separate process.
     """
-    realtime = is_among(events["policy"], REALTIME)
-    part = np.zeros(len(events), dtype=np.int16)
-    if lanes > 1:
-        part[~realtime] = 2
-    if lanes > 2:
-        part[realtime & ~is_among(events["kind"], INTERRUPTS)] = 1
+    part = np.where(is_among(events["policy"], REALTIME), 0, 2)
     return np.where(codes > 0, codes + 2, part).astype(np.int16)
 
 
 def ranks(*keys: np.ndarray) -> np.ndarray:
     """One small number a combination of keys, in the order of the keys; the first counts most."""
-    rank = np.zeros(len(keys[0]), dtype=np.int64)
-    for key in keys:
-        low, high = (int(key.min()), int(key.max())) if len(key) else (0, 0)
-        if high > low:
-            rank = _dense(rank * (high - low + 1) + (key.astype(np.int64) - low))
-    return rank.astype(np.int16 if not len(rank) or rank.max() < 2**15 else np.int64)
-
-
-def _dense(rank: np.ndarray) -> np.ndarray:
-    if rank.max() > 4 * len(rank) + 2**20:
-        return np.unique(rank, return_inverse=True)[1]
-    used = np.bincount(rank) > 0
-    return (np.cumsum(used) - 1)[rank]
+    table = pd.DataFrame(dict(enumerate(keys)))
+    return table.groupby(list(table), observed=True).ngroup().to_numpy()
 
 
 def slices(rank: np.ndarray) -> list[np.ndarray]:

@@ -8,8 +8,7 @@ import numpy as np
 import pandas as pd
 
 REALTIME = ("SCHED_FIFO", "SCHED_RR")
-FROM_ELSEWHERE = ("ipi", "tlb", "migrate")  # disturb their CPU from another one
-HELPED = ("ipi", "tlb")  # and may need a helper on it meanwhile
+FROM_ELSEWHERE = ("ipi",)  # disturb their CPU from another one
 
 
 def is_among(column: pd.Series, names: tuple[str, ...]) -> np.ndarray:
@@ -82,17 +81,12 @@ def longest_full_stop_ns(events: pd.DataFrame, cpu_count: int) -> int:
 
 
 def held_cpus(events: pd.DataFrame) -> pd.DataFrame:
-    """A row for each CPU that an event holds.
-
-    What disturbs a CPU from another one holds that other, which has no number yet (here -1 less the
-    CPU); its helper holds the CPU itself.
+    """The events with the CPU that each holds: what disturbs a CPU from another one holds that
+    other, which has no number yet (here -1 less the CPU).
     """
     elsewhere = is_among(events["kind"], FROM_ELSEWHERE)
-    if not elsewhere.any():
-        return events
-    helped = events[is_among(events["kind"], HELPED)]
     cpu = events["cpu"].to_numpy()
-    return pd.concat([events.assign(cpu=np.where(elsewhere, -1 - cpu, cpu)), helped])
+    return events.assign(cpu=np.where(elsewhere, -1 - cpu, cpu))
 
 
 def busiest_second_share(events: pd.DataFrame) -> float:

@@ -1,6 +1,6 @@
 """What an injected event costs beyond its length: the record of one calibration, by kind of core.
 
-Owns `Overheads`, how exit costs are interpolated, and what is said of a calibration's age.
+Owns `Overheads`, and how exit costs are interpolated.
 """
 
 from dataclasses import dataclass, field, fields
@@ -8,7 +8,6 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 import numpy as np
-import pandas as pd
 from numpy.typing import ArrayLike
 
 SHORT_NS = 100_000  # length of the event that `exit_us` is stated for
@@ -130,25 +129,6 @@ class Overheads:
             (now or datetime.now(UTC)) - datetime.fromisoformat(self.measured_at)
         ).total_seconds()
 
-    def sentences(self, now: datetime | None = None) -> list[str]:
-        """What they are, and how old, in a sentence a kind of core."""
-        if not self.measured:
-            return [
-                "The cost of an injected event was not measured here: typical numbers are used."
-            ]
-        age = _age(self.age_s(now))
-        return [own._sentence(f"{age} ago", len(self.others) > 0) for own in self.kinds]
-
-    def _sentence(self, age: str, of_several: bool) -> str:
-        where = f" (cores of kind {self.core_kind})" if of_several else ""
-        points = self.exit_by_length[-1:] or ()
-        longest = "".join(f", {at.cost_us:.1f} µs after {at.length_us / 1e3:g} ms" for at in points)
-        return (
-            f"The overheads of an injected event were measured {age} on CPU {self.cpu}{where}."
-            f" Giving the CPU back costs {self.exit_us:.1f} µs after 0.1 ms{longest}; an event of"
-            f" length 0 costs {self.floor_us:.1f} µs (medians, n = {self.n})."
-        )
-
     def __repr__(self) -> str:
         source = f"{self.n} events on CPU {self.cpu}" if self.measured else "not measured"
         kinds = f"; {len(self.kinds)} kinds of core" if self.others else ""
@@ -178,30 +158,3 @@ def logarithm(numbers: ArrayLike) -> np.ndarray:
     """Base 2, straight between powers of two, as in lane.c; 0 for numbers below 1."""
     fraction, exponent = np.frexp(np.maximum(np.asarray(numbers, float), 1))
     return exponent + 2 * fraction - 2
-
-
-def overheads_used(runs: pd.DataFrame) -> list[str]:
-    """How old the overheads were that the runs of a table used, in a sentence.
-
-    None where no event was injected, or in tables of older versions.
-    """
-    if "overheads_at" not in runs:
-        return []
-    used = runs[runs["overheads_at"].notna() & (runs["overheads_at"] != "")]
-    if used.empty:
-        return []
-    count = used["overheads_at"].nunique()
-    often = "were measured" if count == 1 else f"were measured {count} times,"
-    youngest, oldest = (_age(used["overheads_age_s"].agg(end)) for end in ("min", "max"))
-    return [
-        f"The overheads of injected events {often} {youngest} to {oldest} before the runs that used"
-        f" them (n = {len(used)})."
-    ]
-
-
-def _age(seconds: float) -> str:
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    if seconds < 5400:
-        return f"{seconds / 60:.0f} minutes"
-    return f"{seconds / 3600:.1f} hours"

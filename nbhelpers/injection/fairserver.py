@@ -15,13 +15,12 @@ from pathlib import Path
 
 import pandas as pd
 
-from ..errors import SettingError
-from ..machine import kernel_features, settings
+from ..machine import kernel, settings
 
-DEBUGFS = Path("/sys/kernel/debug")
+DEBUGFS = "/sys/kernel/debug"
 # ns of each period that ordinary tasks are given; 0: no server
 BUDGETS = "sched/fair_server/cpu*/runtime"
-SINCE = kernel_features.SINCE["fair server"]
+SINCE = (6, 12)
 # default runtime and period of the kernel (kernel/sched/deadline.c)
 USUAL_NS = (50_000_000, 1_000_000_000)
 
@@ -58,27 +57,18 @@ class FairServer:
         )
 
 
-def fair_server(debugfs: str | Path = DEBUGFS) -> FairServer:
-    """Read what the kernel reserves for ordinary tasks now.
-
-    Debugfs is mounted for it, and unmounted again.
-
-    Parameters
-    ----------
-    debugfs
-        Where it is, or is to be, mounted.
-    """
+def fair_server() -> FairServer:
+    """Read what the kernel reserves for ordinary tasks now."""
     release = tuple(int(part) for part in re.findall(r"\d+", platform.release())[:2])
     try:
-        with settings.mount("debugfs", debugfs):
+        with kernel.file_system(DEBUGFS) as debugfs:
             budgets = {
                 _cpu(path): (int(path.read_text()), int(path.with_name("period").read_text()))
-                for path in _budget_files(debugfs)
+                for path in sorted(Path(debugfs).glob(BUDGETS))
             }
-    except SettingError as error:
-        return FairServer(release >= SINCE, {}, error.what)
     except (OSError, ValueError) as error:
-        return FairServer(True, {}, f"cannot read it: {getattr(error, 'strerror', None) or error}")
+        why = f"cannot read it: {getattr(error, 'strerror', None) or error}"
+        return FairServer(release >= SINCE, {}, why)
     return FairServer(
         bool(budgets) or release >= SINCE,
         budgets,
@@ -86,24 +76,13 @@ def fair_server(debugfs: str | Path = DEBUGFS) -> FairServer:
     )
 
 
-def _budget_files(debugfs: str | Path) -> list[Path]:
-    return sorted(Path(debugfs).glob(BUDGETS))
-
-
 def _cpu(path: Path) -> int:
     return int(path.parent.name.removeprefix("cpu"))
 
 
 @contextlib.contextmanager
-def fair_server_lifted(debugfs: str | Path = DEBUGFS) -> Iterator[tuple[str, ...]]:
-    """Take the fair server's budget away on every CPU.
-
-    It is put back at the end of the last process that takes it away.
-
-    Parameters
-    ----------
-    debugfs
-        Where it is, or is to be, mounted.
+def fair_server_lifted() -> Iterator[tuple[str, ...]]:
+    """Take the fair server's budget away on every CPU; it is put back at the end of the block.
 
     Yields
     ------
@@ -112,13 +91,12 @@ def fair_server_lifted(debugfs: str | Path = DEBUGFS) -> Iterator[tuple[str, ...
     Raises
     ------
     SettingError
-        Debugfs cannot be mounted, the kernel does not let the budget be set, or somebody else holds
+        Debugfs cannot be used, the kernel does not let the budget be set, or somebody else holds
         it; nothing is changed then.
     """
-    with (
-        settings.mount("debugfs", debugfs),
-        settings.apply(dict.fromkeys(map(str, _budget_files(debugfs)), 0), shared=True) as change,
-    ):
+    with settings.explained("cannot use debugfs", DEBUGFS), kernel.file_system(DEBUGFS) as debugfs:
+        files = [DEBUGFS + str(path).removeprefix(debugfs) for path in Path(debugfs).glob(BUDGETS)]
+    with settings.apply(dict.fromkeys(sorted(files), 0), shared=True) as change:
         yield tuple(made["path"] for made in change.changes)
 
 

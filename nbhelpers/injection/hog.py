@@ -72,7 +72,7 @@ class Hog(Attachment):
 
     @property
     def pids(self) -> tuple[int, ...]:
-        """Of the hogs that were started and not yet reaped."""
+        """Pids of the hogs that were started and not yet reaped."""
         return tuple(self._pids)
 
     def armed(self, pid: int) -> None:
@@ -110,7 +110,7 @@ class Hog(Attachment):
         return ready
 
     def _command(self, cpu: int, blocks: tuple[tuple[int, int], ...]) -> list[str]:
-        """By way of the launcher: the hog dies with this process."""
+        """The hog's command, by way of the launcher: it dies with this process."""
         launcher, hog = (str(program_path(binary_folder() / name)) for name in ("nbstart", "hog"))
         place = ["--roam"] if self._roam else ["--cpu", str(cpu)]
         policy = ["--fifo", str(self._priority)] if self._priority else []

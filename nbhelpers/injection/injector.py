@@ -24,7 +24,6 @@ from .plan import make_plan
 from .recalibration import refreshed
 from .replay import ARMED_LIMIT_S, Replay
 from .rules import HIGHEST_PRIORITY, Overheads, Plan, Rules, may_realtime
-from .stressor_options import StressorOptions, stressor_notes
 
 THROTTLING = "/proc/sys/kernel/sched_rt_runtime_us"
 NOISE_START = "noise_start_ns"
@@ -44,20 +43,19 @@ class Injector(Attachment):
         "roam": unpinned, as in the paper; "origin": on the CPU that the event was recorded on;
         "faithful": what the kernel keeps on a CPU stays there, other threads roam; or a mapping
         {recorded CPU: CPU here}.
-    lanes
-        Processes a CPU of the config: 1 as in the paper, 2 with ordinary events apart from
-        real-time ones; see `make_plan`.
     rules
         How late, how long and how short events may be; see `Rules`.
     exclude_cpus
         Housekeeping CPUs that no noise may go to.
-    stressors
-        Where file and network noise goes, and how much memory and disk noise may take; see
-        `StressorOptions`.
+    scratch
+        Where file noise makes its files, in a new folder that is always removed at the end. None: a
+        folder for temporary files on a real disk.
     log_folder
         Where the log of each run is written, as `injection-000123.parquet`; None: nowhere.
     keep_logs
         Collect the logs in memory, in `logs` (run -> DataFrame).
+    recorded_only
+        It accompanies recorded runs: nothing is injected, and nothing is measured of this machine.
 
     Attributes
     ----------
@@ -90,16 +88,18 @@ class Injector(Attachment):
         config: NoiseConfig,
         placement: Placement = "roam",
         *,
-        lanes: int = 2,
         rules: Rules | None = None,
         exclude_cpus: Collection[int] = (),
-        stressors: StressorOptions | None = None,
+        scratch: str | Path | None = None,
         log_folder: str | Path | None = None,
         keep_logs: bool = False,
+        recorded_only: bool = False,
     ):
         self.config = config
-        self.identity = f"injected {config.digest}, {placement}, {lanes} lanes"
-        self.plan = make_plan(config, placement, lanes, rules, exclude_cpus, stressors=stressors)
+        self.identity = f"injected {config.digest}, {placement}, 2 lanes"
+        if recorded_only:
+            return  # for a campaign that takes its runs from disk: nothing is measured or planned
+        self.plan = make_plan(config, placement, rules, exclude_cpus, scratch=scratch)
         self.logs: dict[int, pd.DataFrame] = {}
         self._log_folder, self._keep_logs = log_folder and Path(log_folder), keep_logs
         self._replay: Replay | None = None
@@ -120,7 +120,7 @@ class Injector(Attachment):
         return self.plan.overheads
 
     def __repr__(self) -> str:
-        return f"Injector({self.config.digest}: {self.plan!r})"
+        return f"Injector({self.config.digest}: {getattr(self, 'plan', 'recorded runs')!r})"
 
     @property
     def pids(self) -> tuple[int, ...]:
@@ -248,7 +248,7 @@ def _verdict(replay: Replay, run: dict) -> dict:
 
 def _notes(plan: Plan, server: FairServer) -> list[str]:
     events = plan.injected
-    notes = stressor_notes(events)
+    notes = []
     priority = 0
     if plan.longest_realtime_ns:
         priority = int(events.loc[is_among(events["policy"], REALTIME), "priority"].max())

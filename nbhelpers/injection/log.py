@@ -1,7 +1,6 @@
 """The injection log: what was planned and what was achieved, event by event.
 
-Owns the log's table (data/README.md) and its files; how accurate an injection was is next door
-(`accuracy.py`).
+Owns the log's table (data/README.md) and its files.
 """
 
 from pathlib import Path
@@ -47,7 +46,6 @@ def make_log(replay: Replay) -> pd.DataFrame:
     """
     events, log, itself = replay.plan.events, replay.log, np.arange(len(replay.plan.events))
     into = events["into"].to_numpy()
-    nothing = np.full(len(events), np.nan)
     table = pd.DataFrame(
         {
             "cpu": events["cpu"],
@@ -70,7 +68,7 @@ def make_log(replay: Replay) -> pd.DataFrame:
             "carrier": np.where(into == itself, -1, into),
             "lane": _lanes(replay.plan.lanes, len(events)),
             "intensity": events["intensity"].where(~events["kind"].isin(KINDS)),
-            "achieved": log.get("achieved", nothing),
+            "achieved": log["achieved"],
         },
         copy=False,
     )
@@ -133,9 +131,7 @@ def noise_ns(log: pd.DataFrame) -> pd.Series:
     CPU when the timer fires, so waking up is part of it. Ordinary ones: the CPU time that they
     consumed. Dropped ones, and those that do not occupy a CPU: nothing.
     """
-    held = log["end_ns"] - log["taken_ns"]
-    for name, sign in (("exit_ns", 1), ("preempted_ns", -1)):
-        held = held + sign * log[name] if name in log else held
+    held = log["end_ns"] - log["taken_ns"] + log["exit_ns"] - log["preempted_ns"]
     took = held.where(log["policy"].isin(REALTIME), log["cpu_time_ns"])
     return took.where((log["outcome"] != "dropped") & occupies(log), 0)
 
@@ -144,28 +140,12 @@ def replayed_ns(log: pd.DataFrame) -> pd.Series:
     """What each event was to take, with what it carries of others; 0 for those that another
     carries, and below the floor.
     """
-    return log["replayed_ns"] if "replayed_ns" in log else log["planned_duration_ns"]
+    return log["replayed_ns"]
 
 
 def replay_start_ns(log: pd.DataFrame) -> pd.Series:
     """When each event was to begin; one that carries others may have been moved."""
-    return log["replay_start_ns"] if "replay_start_ns" in log else log["planned_start_ns"]
-
-
-def shared_noise_ns(log: pd.DataFrame) -> pd.Series:
-    """`noise_ns`, a carrier's shared out between itself and the events that it carries, in
-    proportion to what was planned.
-    """
-    took = noise_ns(log).astype(float)
-    if "carrier" not in log:
-        return took
-    at = log["carrier"].where(log["carrier"] >= 0, log.index)
-    planned = log["planned_duration_ns"].to_numpy(float)
-    replayed = replayed_ns(log).reindex(at).to_numpy(float)
-    share = np.divide(planned, replayed, out=np.ones(len(log)), where=replayed > 0)
-    return pd.Series(took.reindex(at).to_numpy() * share, log.index).where(
-        log["outcome"] != "below floor", 0.0
-    )
+    return log["replay_start_ns"]
 
 
 def summarise(log: pd.DataFrame) -> dict[str, int | float]:
@@ -225,7 +205,9 @@ def read_logs(folder: str | Path, runs: pd.DataFrame) -> pd.DataFrame:
     InputError
         a run has no log, or a damaged one.
     """
-    logs = {int(run): _read_log(log_path(folder, int(run))) for run in runs["run"]}
+    logs = {
+        int(run): read_parquet(log_path(folder, int(run)), "injection log") for run in runs["run"]
+    }
     if not logs:
         raise InputError("no injected run", where=folder)
     return join_logs(logs)
@@ -233,23 +215,11 @@ def read_logs(folder: str | Path, runs: pd.DataFrame) -> pd.DataFrame:
 
 def join_logs(logs: dict[int, pd.DataFrame]) -> pd.DataFrame:
     """Logs one below the other, with the column `run`; `carrier` is the index in the whole."""
-    offsets = np.cumsum([0, *(len(log) for log in logs.values())])
-    return pd.concat(
-        [
-            _moved(log.assign(run=run), int(offset))
-            for (run, log), offset in zip(logs.items(), offsets)
-        ],
-        ignore_index=True,
-    )
-
-
-def _moved(log: pd.DataFrame, offset: int) -> pd.DataFrame:
-    return (
-        log.assign(carrier=log["carrier"].where(log["carrier"] < 0, log["carrier"] + offset))
-        if "carrier" in log
-        else log
-    )
-
-
-def _read_log(path: Path) -> pd.DataFrame:
-    return read_parquet(path, "injection log")
+    before = np.cumsum([0, *map(len, logs.values())])
+    moved = [
+        log.assign(
+            run=run, carrier=log["carrier"].where(log["carrier"] < 0, log["carrier"] + offset)
+        )
+        for (run, log), offset in zip(logs.items(), before.tolist())
+    ]
+    return pd.concat(moved, ignore_index=True)

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy import stats
 
 from ..errors import InputError, RunError, SettingError, Unavailable
 from ..files import write_json
@@ -179,7 +180,9 @@ def _by_length(exits_us: Any) -> tuple[ExitCost, ...]:
 def _slope_of(costs: pd.DataFrame) -> float:
     """How much more the way out costs for each µs of waking up, between events of one length."""
     centred = costs["beyond_us"] - costs.groupby("length_us")["beyond_us"].transform("median")
-    return _slope(costs["wake_us"].to_numpy(), centred.to_numpy())
+    if costs["wake_us"].nunique() < 2:
+        return 0.0
+    return float(np.clip(stats.theilslopes(centred, costs["wake_us"]).slope, 0, 1))
 
 
 def _plan(
@@ -300,13 +303,6 @@ def _ordinary_costs_us(cpu: int) -> np.ndarray:
     finally:
         replay.close()
     return replay.log["cpu_time_ns"][1:][np.isin(replay.log["outcome"][1:], (1, 2))] / 1e3
-
-
-def _slope(x: np.ndarray, y: np.ndarray) -> float:
-    """Theil–Sen: the median slope of all pairs that are at least 1 µs apart, 0 to 1."""
-    dx, dy = x[:, None] - x[None, :], y[:, None] - y[None, :]
-    far = dx > 1
-    return float(np.clip(np.median(dy[far] / dx[far]), 0, 1)) if far.any() else 0.0
 
 
 def _shortest(costs_us: np.ndarray) -> float:

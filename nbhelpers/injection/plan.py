@@ -7,6 +7,7 @@ the first two again.
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -16,54 +17,29 @@ from ..machine import online_cpus
 from ..noise import NoiseConfig
 from ._check import check_plan
 from ._coalesce import coalesce, queued
-from ._lanes import INTERRUPTS, PLACEMENTS, Placement, parts, places, ranks, slices
-from ._limits import (
-    REALTIME,
-    busiest_second_share,
-    held_cpus,
-    is_among,
-    longest_full_stop_ns,
-    realtime_spans,
-)
+from ._lanes import INTERRUPTS, Placement, parts, places, ranks, slices
+from ._limits import REALTIME, held_cpus, is_among, longest_full_stop_ns
 from .overheads import measure_overheads
 from .rules import (
     DROPPED,
     HIGHEST_PRIORITY,
     KIND_CODES,
     POLICY_CODES,
-    POLICY_NAMES,
     ROAM,
     Overheads,
     Plan,
     Rules,
 )
-from .stressor_options import StressorOptions, check_stressors
-
-__all__ = [
-    "HIGHEST_PRIORITY",
-    "KIND_CODES",
-    "PLACEMENTS",
-    "POLICY_CODES",
-    "POLICY_NAMES",
-    "REALTIME",
-    "ROAM",
-    "Plan",
-    "Rules",
-    "busiest_second_share",
-    "longest_full_stop_ns",
-    "make_plan",
-    "realtime_spans",
-]
+from .stressors import check_stressors
 
 
 def make_plan(
     config: NoiseConfig,
     placement: Placement = "roam",
-    lanes: int = 2,
     rules: Rules | None = None,
     exclude_cpus: Collection[int] = (),
     overheads: Overheads | None = None,
-    stressors: StressorOptions | None = None,
+    scratch: str | Path | None = None,
 ) -> Plan:
     """Plan how a noise config is replayed on this machine.
 
@@ -72,7 +48,8 @@ def make_plan(
     carries them; else several of them become one event about their centre of gravity. What is left
     is carried by any real-time, or any ordinary, event of the CPU. No noise is moved farther than
     `rules.coalesce_ms`; what nothing can carry is dropped. `Plan.summary` states how much that is.
-    The config and its digest do not change.
+    The config and its digest do not change. A CPU of the config gets two processes, for its
+    real-time and its ordinary events: one of these that takes long does not delay interrupts.
 
     Parameters
     ----------
@@ -83,10 +60,6 @@ def make_plan(
         were recorded on. "faithful": interrupts, the hypervisor's noise and the threads that the
         kernel keeps on a CPU (kworker/3:1, ksoftirqd/3, migration/3) on their CPU, other threads
         anywhere. A mapping {recorded CPU: CPU here}: on the CPU here.
-    lanes
-        Processes a CPU of the config. 1: as in the paper. 2: one for its real-time and one for its
-        ordinary events, so that an ordinary event that takes long does not delay the interrupts
-        after it. 3: interrupts and real-time threads apart, too.
     rules
         See `Rules`.
     exclude_cpus
@@ -94,9 +67,9 @@ def make_plan(
         mapping moves it.
     overheads
         What an injected event costs here; None: those of `measure_overheads`.
-    stressors
-        Where file and network noise goes, and how much memory and disk noise may take; see
-        `StressorOptions`.
+    scratch
+        Where file noise makes its files, in a new folder that is always removed at the end. None: a
+        folder for temporary files on a real disk.
 
     Raises
     ------
@@ -104,59 +77,39 @@ def make_plan(
         More CPUs than the machine has for it, an event that is too long or of a policy that cannot
         be taken, or a plan that would stop the whole machine for too long or too often.
     """
-    rules, stressors = rules or Rules(), stressors or StressorOptions()
-    if lanes not in (1, 2, 3):
-        raise InputError(
-            f"{lanes} lanes a CPU",
-            fix="use 1 (a process a CPU), 2 (ordinary events apart), 3 (real-time threads, too)",
-        )
+    rules = rules or Rules()
     online = online_cpus()
     events = _columns(config.events())
     here = places(events, placement, online, exclude_cpus)
     _check_events(events, rules)
-    check_stressors(events, stressors)
+    check_stressors(events, scratch)
     _check_full_stop(events, rules, len(online))
     overheads = overheads or (
         measure_overheads() if None in (rules.exit_cost_us, rules.shortest_us) else Overheads()
     )
     codes = _codes(events["kind"], KIND_CODES)
     events["into"] = _carry(events, here, codes, rules, overheads)
-    events, table = _cut_into_lanes(events, here, parts(events, lanes, codes))
+    events, table = _cut_into_lanes(events, here, parts(events, codes))
     roam = tuple(sorted(set(online) - set(exclude_cpus))) if len(exclude_cpus) else ()
-    plan = Plan(events, table, rules, overheads, roam, stressors)
+    plan = Plan(events, table, rules, overheads, roam, scratch)
     check_plan(plan)
     return plan
 
 
 def _columns(events: pd.DataFrame) -> pd.DataFrame:
     """The config's events by CPU and start, as a plan has them; interrupts above all threads."""
-    columns = {
-        name: events[name]
-        for name in (
-            "cpu",
-            "event",
-            "start_ns",
-            "duration_ns",
-            "policy",
-            "priority",
-            "kind",
-            "source",
-        )
-    }
-    columns["intensity"] = (
-        events["intensity"] if "intensity" in events else np.zeros(len(events))
-    )  # what it means depends on the kind
-    columns["priority"] = _priorities(events)
-    columns |= {
-        "recorded_start_ns": events["start_ns"],
-        "recorded_duration_ns": events["duration_ns"],
-    }
-    return pd.DataFrame(columns)
+    names = ["cpu", "event", "start_ns", "duration_ns", "policy", "kind", "source"]
+    return events[names].assign(
+        priority=_priorities(events),
+        intensity=events.get("intensity", 0.0),  # what it means depends on the kind
+        recorded_start_ns=events["start_ns"],
+        recorded_duration_ns=events["duration_ns"],
+    )
 
 
 def _priorities(events: pd.DataFrame) -> np.ndarray:
-    """As recorded, but no real-time thread reaches the priority of an interrupt of the config, and
-    nothing that of the supervisor.
+    """The priorities as recorded, but no real-time thread reaches that of an interrupt of the
+    config, and nothing that of the supervisor.
     """
     priority = events["priority"].to_numpy()
     realtime, interrupt = is_among(events["policy"], REALTIME), is_among(events["kind"], INTERRUPTS)

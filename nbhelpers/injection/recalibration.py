@@ -16,7 +16,7 @@ from ..statistics import bootstrap_interval
 from ._machine_state import differences, machine_state
 from .costs import SHORT_NS, Overheads
 from .overheads import cache_path, cached_overheads, measure_overheads, replayed_costs
-from .plan import Plan
+from .rules import Plan
 
 CHECK_AFTER_S = 600.0
 CHECKED = {SHORT_NS: 40, 3_000_000: 20}  # length in ns -> events; 0.3 s

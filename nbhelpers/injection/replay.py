@@ -17,9 +17,8 @@ from ..errors import RunError, Unavailable
 from ..workloads import binary_folder, program_path
 from ._check import fill_lanes, fill_limits, raise_excess
 from ._native import PROGRAM, check, ffi, lib
-from ._scratch import remove_scratch
-from .rules import LATENESS_CODES, Plan, codes_of
-from .stressor_options import fill_options
+from .rules import Plan, codes_of
+from .stressors import fill_options, remove_scratch
 
 ARMED_LIMIT_S = 60.0
 READY_MS, JOIN_MS = 5000, 5000
@@ -132,7 +131,6 @@ class Replay:
         rules, target = self.plan.rules, self._run.rules
         target.wake_allowance_ns = round(rules.wake_allowance_us * 1e3)
         target.give_up_ns = round(rules.give_up_ms * 1e6)
-        target.lateness = LATENESS_CODES[rules.lateness]
         # with what it carries of others
         target.longest_event_ns = 2 * round(rules.longest_event_s * 1e9)
         target.limit_ns = self.plan.end_ns + round(rules.overtime_s * 1e9)
@@ -193,7 +191,7 @@ class Replay:
         if not self._run.lane_count:
             return
         program = program_path(binary_folder() / PROGRAM)
-        self._scratch = fill_options(self._run, self.plan.injected, self.plan.stressors)
+        self._scratch = fill_options(self._run, self.plan.injected, self.plan.scratch)
         try:
             code = lib.nb_start(self._run, workload_pid, os.fsencode(program))
             if code == -errno.EDQUOT:

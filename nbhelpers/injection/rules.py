@@ -6,23 +6,21 @@ Owns these records; `plan.py` makes plans of noise configs, `costs.py` says what
 """
 
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 from ..errors import InputError
-from ..facts import facts_html
 from ..machine import privileged
 from ..noise._vocabulary import STRESSOR_CODES
 from ._limits import busiest_second_share, longest_span_ns
 from .costs import Overheads
-from .stressor_options import StressorOptions
 
 POLICY_CODES = {"SCHED_OTHER": 0, "SCHED_FIFO": 1, "SCHED_RR": 2, "SCHED_BATCH": 3, "SCHED_IDLE": 5}
 POLICY_NAMES = {code: name for name, code in POLICY_CODES.items()}
 # of nb_plan.kind; kinds that are not listed keep the CPU busy (NB_OCCUPY, 0)
 KIND_CODES = dict(STRESSOR_CODES)
-LATENESS_CODES = {"catch up": 0, "drop": 1, "truncate": 2}
 HIGHEST_PRIORITY = 98  # 99 is the supervisor's, which must be able to end every lane
 ROAM = -1
 DROPPED = -1  # in `Plan.events.into`
@@ -37,13 +35,10 @@ class Rules:
     wake_allowance_us
         An event that wakes at most so late was on time. Waking up is part of the noise: the
         workload lost the CPU when the timer fired.
-    lateness
-        What becomes of an event that wakes later. "catch up": it keeps its duration, counted from
-        then, so that as much CPU time is injected as was planned; events behind it wait, and the
-        pauses between them use the lateness up. "truncate": it ends when it should have ended, what
-        it missed is not injected. "drop": it is not injected at all. Each of them shows in the log.
     give_up_ms
-        An event that wakes later than this is dropped in any case: lateness never builds up beyond
+        An event that wakes later than the allowance keeps its duration, counted from then; events
+        behind it wait, and the pauses between them use the lateness up. One that wakes later than
+        this is dropped: lateness never builds up beyond
         it.
     exit_cost_us
         A real-time event stops so long before its planned end, because giving the CPU back costs
@@ -60,8 +55,7 @@ class Rules:
         An event longer than this is refused.
     full_stop_ms
         A plan that takes every CPU of the machine with real-time priority for longer than this is
-        refused. Interrupts and TLB shootdowns count as two CPUs: one sends them, a helper may hold
-        the other.
+        refused.
     full_stop_second_ms
         A plan that takes every CPU at once with real-time priority for more than this of any
         second, in one piece or in many, is refused...
@@ -78,11 +72,10 @@ class Rules:
     Raises
     ------
     InputError
-        An unknown lateness, or a negative number.
+        A negative number.
     """
 
     wake_allowance_us: float = 500.0
-    lateness: str = "catch up"
     give_up_ms: float = 100.0
     exit_cost_us: float | None = None
     shortest_us: float | None = None
@@ -96,11 +89,6 @@ class Rules:
     overtime_s: float = 10.0
 
     def __post_init__(self) -> None:
-        if self.lateness not in LATENESS_CODES:
-            raise InputError(
-                f"unknown lateness {self.lateness!r}",
-                fix=f"use one of {', '.join(LATENESS_CODES)}",
-            )
         for name, value in vars(self).items():
             if isinstance(value, int | float) and not 0 <= value < float("inf"):
                 raise InputError(
@@ -129,8 +117,8 @@ class Plan:
         What the rules that were left open are taken from.
     roam
         CPUs that roaming lanes may run on; empty: all.
-    stressors
-        What noise of memory, files and the network may use.
+    scratch
+        Where file noise makes its files.
     """
 
     events: pd.DataFrame
@@ -138,7 +126,7 @@ class Plan:
     rules: Rules = field(default_factory=Rules)
     overheads: Overheads = field(default_factory=Overheads)
     roam: tuple[int, ...] = ()
-    stressors: StressorOptions = field(default_factory=StressorOptions)
+    scratch: str | Path | None = None
 
     @property
     def injected(self) -> pd.DataFrame:
@@ -160,19 +148,6 @@ class Plan:
     def busiest_second_share(self) -> float:
         """Largest share of any second that real-time noise takes of one CPU."""
         return busiest_second_share(self.injected)
-
-    def _repr_html_(self) -> str:
-        facts = {
-            "events of the config": f"{len(self.events):,}",
-            "injected": f"{len(self.injected):,}",
-            "processes": len(self.lanes),
-            "end (ms)": f"{self.end_ns / 1e6:.3f}",
-            "busiest second of one CPU, real-time noise": f"{self.busiest_second_share:.1%}",
-            "late events": self.rules.lateness,
-        }
-        fates = ["events", "injected_events", "coalesced_events", "dropped_events"]
-        table = self.summary()[["kind", "policy", *fates]] if len(self.events) else None
-        return facts_html("Injection plan", facts, table)
 
     def summary(self) -> pd.DataFrame:
         """What becomes of the config's events, one row a kind and policy.

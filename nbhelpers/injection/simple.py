@@ -1,4 +1,4 @@
-"""One call from a noise config and a command to the disturbed runs, the log and its accuracy."""
+"""One call from a noise config and a command to the disturbed runs and their logs."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -11,11 +11,9 @@ from ..measurement import Attachment, Campaign, Cell, run_once
 from ..noise import NoiseConfig
 from ..workloads import Workload, as_workload
 from ._lanes import Placement
-from .accuracy import Accuracy, accuracy_of
 from .injector import Injector
 from .log import join_logs
 from .rules import Rules
-from .stressor_options import StressorOptions
 
 
 @dataclass(frozen=True)
@@ -48,30 +46,12 @@ class Injection:
             return next(iter(self.logs.values()))
         return join_logs(self.logs)
 
-    def accuracy(
-        self, anomaly_seconds: object = None, undisturbed_seconds: object = None, seed: int = 0
-    ) -> Accuracy:
-        """Compare the injection with its plan: each event, CPU time by class, and the run times.
-
-        Parameters
-        ----------
-        anomaly_seconds
-            Run time of the anomaly that was replayed, or of several runs of it; None: run times are
-            not compared.
-        undisturbed_seconds
-            Run times without noise, as a control.
-        seed
-            Of the resampling.
-        """
-        seconds = self.runs.loc[self.runs["status"] == "ok", "seconds"]
-        return accuracy_of(self.log, anomaly_seconds, seconds, undisturbed_seconds, seed)
-
     def __repr__(self) -> str:
-        return (
-            f"Injection({len(self.runs)} run(s), {self.accuracy()!r})"
-            if self.logs
-            else f"Injection({len(self.runs)} run(s), no log)"
-        )
+        if not self.logs:
+            return f"Injection({len(self.runs)} run(s), no log)"
+        names = ["injected_ns", "injected_planned_ns"]
+        taken_ms, planned_ms = self.runs.reindex(columns=names).sum() / 1e6
+        return f"Injection({len(self.runs)} run(s), {taken_ms:.3f} of {planned_ms:.3f} ms injected)"
 
 
 def inject(
@@ -80,10 +60,9 @@ def inject(
     runs: int = 1,
     *,
     placement: Placement = "roam",
-    lanes: int = 2,
     rules: Rules | None = None,
     exclude_cpus: Collection[int] = (),
-    stressors: StressorOptions | None = None,
+    scratch: str | Path | None = None,
     log_folder: str | Path | None = None,
     **described: object,
 ) -> Injection:
@@ -102,14 +81,12 @@ def inject(
         How many. To compare with undisturbed runs use `injection_campaign`, which interleaves them.
     placement
         Where the noise goes: "roam", "origin", "faithful" or a mapping; see `Injector`.
-    lanes
-        Processes for each CPU of the config; see `Injector`.
     rules
         How late, how long and how short events may be.
     exclude_cpus
         CPUs that no noise may go to.
-    stressors
-        What noise of memory, files and the network may use.
+    scratch
+        Where file noise makes its files; see `Injector`.
     log_folder
         Where the log of each run is written; None: nowhere.
     described
@@ -130,9 +107,9 @@ def inject(
     --------
     Two runs with ten interruptions of 1 ms a second on CPU 0:
 
-    >>> from nbhelpers import NoiseConfig, inject, signature_noise
-    >>> noise = signature_noise(10, 1000, seconds=0.3, cpus=[0])
-    >>> injection = inject(NoiseConfig.from_events(noise), "sleep 0.1", runs=2)
+    >>> from nbhelpers import Signature, inject
+    >>> noise = Signature(10, 1000).config(seconds=0.3, cpus=[0])
+    >>> injection = inject(noise, "sleep 0.1", runs=2)
     >>> injection.runs["status"].tolist(), len(injection.logs)
     (['ok', 'ok'], 2)
     """
@@ -141,10 +118,9 @@ def inject(
     injector = Injector(
         config,
         placement,
-        lanes=lanes,
         rules=rules,
         exclude_cpus=exclude_cpus,
-        stressors=stressors,
+        scratch=scratch,
         log_folder=log_folder,
         keep_logs=True,
     )

@@ -3,28 +3,18 @@
 Everything that reads or changes a setting of the kernel goes through this package.
 """
 
-from . import kernel, leftovers, settings
-from ._provenance import provenance
-from ._read import cpu_list
-from ._watch import state_folder
-from .checks import Doctor, doctor
-from .cpus import Cpu, Topology, online_cpus, topology
-from .description import describe
-from .lock import measuring
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "Cpu",
-    "Doctor",
-    "Topology",
-    "cpu_list",
-    "describe",
-    "doctor",
-    "kernel",
-    "leftovers",
-    "measuring",
-    "online_cpus",
-    "provenance",
-    "settings",
-    "state_folder",
-    "topology",
-]
+from .. import lazily
+
+if TYPE_CHECKING:
+    from . import kernel, settings
+    from ._provenance import provenance
+    from ._read import cpu_list
+    from ._watch import state_folder
+    from .checks import Doctor, doctor
+    from .cpus import Cpu, Topology, online_cpus, topology
+    from .description import describe
+    from .lock import measuring
+else:
+    __all__, __getattr__, __dir__ = lazily(__name__)

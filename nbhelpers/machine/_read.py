@@ -9,6 +9,7 @@ import re
 from pathlib import Path
 
 from .kernel import chosen as chosen
+from .kernel import cpu_list as cpu_list
 
 CAP_SYS_ADMIN, CAP_SYS_NICE = 21, 23
 
@@ -32,16 +33,6 @@ def names(path: str, root: str | Path = "/") -> list[str]:
         return sorted(os.listdir(located(path, root)))
     except OSError:
         return []
-
-
-def cpu_list(text: str | None) -> tuple[int, ...]:
-    """The kernel's list form as numbers: "0-2,8" is (0, 1, 2, 8)."""
-    cpus: list[int] = []
-    for part in (text or "").replace("\n", ",").split(","):
-        if part.strip():
-            first, _, last = part.partition("-")
-            cpus.extend(range(int(first), int(last or first) + 1))
-    return tuple(sorted(set(cpus)))
 
 
 def fields(text: str | None) -> dict[str, str]:

@@ -1,15 +1,13 @@
 """Where the journals of changed settings lie, and the guardian process that watches ours.
 
-Owns the state folders of root and of other users, how they find each other, and the start and end
-of the guardian process. `guardian.py` owns what is in a journal.
+Owns the state folders of root and of other users, and the start and end of the guardian process.
+`guardian.py` owns what is in a journal.
 """
 
 import contextlib
 import errno
 import functools
-import json
 import os
-import pwd
 import stat
 import subprocess
 import sys
@@ -19,10 +17,8 @@ from pathlib import Path
 
 from ..errors import SettingError
 from . import guardian, kernel, privileged
-from .lock import lock_path
 
 ROOTS = Path("/run/noisebook")
-_NOTICE = "noisebook-state-"
 
 
 def state_folder() -> Path:
@@ -37,8 +33,6 @@ def state_folder() -> Path:
     for folder in _state_candidates():
         with contextlib.suppress(OSError):
             folder.mkdir(mode=0o755, parents=True, exist_ok=True)
-            if folder == ROOTS:
-                folder.chmod(0o755)  # for others to see what only root can put back
             if _is_ours(folder) and os.access(folder, os.W_OK | os.X_OK):
                 return folder
     raise SettingError(
@@ -83,27 +77,8 @@ class Watched:
             str(folder / f"{owner['pid']}-{owner['started']:020d}.journal"), owner
         )
 
-    def add(self, changes: list[dict]) -> None:
-        """Put on disk what is about to be changed.
-
-        Raises
-        ------
-        SettingError
-            The disk does not take it; nothing may be changed then.
-        """
-        try:
-            self.journal.add(changes)
-        except OSError as error:
-            raise SettingError(
-                f"the journal of changed settings cannot be written: {error.strerror}",
-                where=self.folder,
-                why="without it nothing could be put back after a crash, so nothing was changed",
-                fix=_fix_of_disk(error.errno, self.folder),
-            ) from None
-        _give_notice(self.folder)
-
     def guard(self) -> None:
-        """See that a guardian watches; one that was killed is replaced."""
+        """Start a guardian if none watches, or if it was killed."""
         if self.process is None or self.process.poll() is not None:
             self.process = start_guardian(Path(self.journal.path))
 
@@ -114,15 +89,18 @@ class Watched:
             dismiss(process)
 
 
-_FIXES_OF_DISKS = {
-    errno.ENOSPC: "make room there: df {0}",
-    errno.EDQUOT: "make room there: quota; df {0}",
-    errno.EROFS: "make it writable, or keep the state elsewhere: export XDG_STATE_HOME=FOLDER",
-}
-
-
-def _fix_of_disk(number: int | None, folder: Path) -> str:
-    return _FIXES_OF_DISKS.get(number or 0, "see what is wrong there: ls -ld {0}").format(folder)
+@contextlib.contextmanager
+def journalling(folder: Path) -> Iterator[None]:
+    """An error of the disk becomes a SettingError: nothing may be changed then."""
+    try:
+        yield
+    except OSError as error:
+        raise SettingError(
+            f"the journal of changed settings cannot be written: {error.strerror}",
+            where=folder,
+            why="without it nothing could be put back after a crash, so nothing was changed",
+            fix=f"see what is wrong there: df {folder}; ls -ld {folder}",
+        ) from None
 
 
 def watched(folder: Path) -> Watched:
@@ -133,82 +111,6 @@ def watched(folder: Path) -> Watched:
 @functools.cache
 def _watched(folder: Path, pid: int) -> Watched:
     return Watched(folder)
-
-
-# ---- the journals of other users -----------------------------------------------------------------
-
-
-def _give_notice(folder: Path) -> None:
-    """Note for root, next to the lock that all users share, where this user's journals lie."""
-    if os.geteuid() == 0:
-        return
-    with contextlib.suppress(OSError):
-        notice = lock_path().with_name(f"{_NOTICE}{os.geteuid()}")
-        handle = os.open(notice, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
-        with open(handle, "w") as file:
-            file.write(f"{folder}\n")
-            file.truncate()
-
-
-def repair_others() -> list[str]:
-    """Sentences on what other users' dead processes left.
-
-    Root puts it back with their rights; others get the command for root.
-    """
-    return _repair_users() if os.geteuid() == 0 else _left_to_root()
-
-
-def _repair_users() -> list[str]:
-    sentences = []
-    for notice in sorted(lock_path().parent.glob(f"{_NOTICE}[0-9]*")):
-        with contextlib.suppress(OSError, ValueError, KeyError, subprocess.SubprocessError):
-            user, folder = _noticed(notice)
-            if any(name.endswith(".journal") for name in os.listdir(folder)):
-                sentences += _repaired_as(user, folder)
-    return sentences
-
-
-def _noticed(notice: Path) -> tuple[pwd.struct_passwd, str]:
-    """The user who wrote a notice, and the folder it names."""
-    with open(os.open(notice, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)) as file:
-        writer = os.fstat(file.fileno()).st_uid
-        if writer == 0 or notice.name != f"{_NOTICE}{writer}":
-            raise ValueError("not written by the user it names")
-        return pwd.getpwuid(writer), file.read(4096).strip()
-
-
-def _repaired_as(user: pwd.struct_passwd, folder: str) -> list[str]:
-    command = [
-        sys.executable,
-        "-I",
-        "-S",
-        guardian.__file__,
-        folder,
-        str(user.pw_uid),
-        str(user.pw_gid),
-    ]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=True, cwd="/")
-    account = guardian.Account()
-    account.__dict__.update(json.loads(done.stdout))
-    return [f"{sentence} (changed by {user.pw_name})" for sentence in account.sentences()]
-
-
-def _left_to_root() -> list[str]:
-    """What a dead process of root's has left, as far as root's journals can be read."""
-    paths = []
-    for path in guardian.journals(str(ROOTS)):
-        with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
-            journal = guardian.read_journal(path, user=0)
-            if journal["boot"] == kernel.boot_id() and not kernel.alive(journal):
-                paths += [change["path"] for change in journal["changes"]]
-    return (
-        [
-            f"left changed by root: {', '.join(paths)}; only root can put it back: "
-            f"sudo {sys.executable} -m nbhelpers.machine.checks"
-        ]
-        if paths
-        else []
-    )
 
 
 def start_guardian(journal: Path) -> subprocess.Popen[bytes]:
@@ -275,7 +177,8 @@ def _reason(error: OSError) -> str:
 def _fix(number: int | None, path: str) -> str:
     if number in (errno.EPERM, errno.EACCES):
         return (
-            f"let the helper do it ({privileged.INSTALL}), or run as root: sudo -E make paper"
+            f"let the helper do it ({privileged.INSTALL}),"
+            " or run as root, in a checkout that belongs to root"
             if os.geteuid()
             else "even root may not do this here; see: make doctor"
         )
@@ -284,6 +187,6 @@ def _fix(number: int | None, path: str) -> str:
             f"this kernel has no such setting; see what there is: ls {os.path.dirname(path)}"
         ),
         errno.EROFS: "it is mounted read-only here, as in a container; run outside of it",
-        errno.ENODEV: "this kernel lacks the file system; see: cat /proc/filesystems",
+        errno.EEXIST: f"choose another name, or remove it: rmdir {path}",
         errno.EBUSY: "something else has it in use; end that first",
     }.get(number or 0, f"see which form the value has: cat {path}")

@@ -9,24 +9,22 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ..errors import InputError
 from ..places import shipped
 from ._read import cpu_list, read
 
-if TYPE_CHECKING:
-    import pandas as pd
-
 HEADER = Path("workloads", "allowed_settings.h")
 HOW_TO_ADD = f"propose a further one as a line of {HEADER}, then build again: make env"
-AT_ONCE = ("/proc/sys/vm/compact_memory", "/proc/sys/vm/drop_caches")  # nothing to put back
 _POSSIBLE = "/sys/devices/system/cpu/possible"
-# between the lines only: a path may have /* in it
-_BETWEEN = re.compile(r"(\s|/\*.*?\*/)*", re.DOTALL)
+# comments stand between the lines only: a path may have /* in it
+_BETWEEN = r"(?:\s|/\*(?s:.*?)\*/)*"
+_RANGE = r'(?=NUMBER,\s*"-?\d+ -?\d+"|WORD,\s*"[\w+-]+(?: [\w+-]+)*"|(?:CPUS|MASK),\s*"")'
 _LINE = re.compile(
-    r'ALLOWED\(\s*"(/(?:proc|sys)/[A-Za-z0-9_/*-]+)",\s*(NUMBER|WORD|CPUS|MASK),'
-    r'\s*"([A-Za-z0-9_+ -]*)",\s*(LOW|HIGH)\s*\)'
+    r'ALLOWED\(\s*"((?:/proc|/sys)(?:/[A-Za-z0-9_*-]+)+)",\s*'
+    + _RANGE
+    + r'(NUMBER|WORD|CPUS|MASK),\s*"([^"]*)",\s*(LOW|HIGH)\s*\)'
+    + _BETWEEN
 )
 _NUMBER = re.compile(r"-?(0|[1-9][0-9]{0,18})")
 _CPUS = re.compile(r"[0-9]{1,5}(-[0-9]{1,5})?(,[0-9]{1,5}(-[0-9]{1,5})?)*")
@@ -113,7 +111,7 @@ _KINDS: dict[str, Callable[[str, str], bool]] = {
 }
 
 
-def refusal(path: object, value: object) -> str | None:
+def refusal(path: str, value: object, pattern: bool = False) -> str | None:
     """Why a setting may not be changed to a value, in words; None: it may.
 
     Parameters
@@ -122,6 +120,8 @@ def refusal(path: object, value: object) -> str | None:
         Of one file, as it is on the list: nothing is resolved, and a star is no number.
     value
         As it is written; True and False count as 1 and 0.
+    pattern
+        The path may have the list's own star in it, and stands for all files that it finds.
 
     Examples
     --------
@@ -129,15 +129,7 @@ def refusal(path: object, value: object) -> str | None:
     >>> refusal("/proc/sys/kernel/core_pattern", "core")
     '/proc/sys/kernel/core_pattern is not on the list of settings that may be changed'
     """
-    return _refused(str(path), value, _entry(str(path)))
-
-
-def pattern_refusal(pattern: str, value: object) -> str | None:
-    """As `refusal`, for a path that may have the list's own star in it: all files that it finds."""
-    return _refused(pattern, value, _entry_of_pattern(pattern))
-
-
-def _refused(path: str, value: object, entry: Allowed | None) -> str | None:
+    entry = _entry_of_pattern(path) if pattern else _entry(path)
     if entry is None:
         return f"{_shown(path)} is not on the list of settings that may be changed"
     text = str(int(value)) if isinstance(value, bool) else str(value)
@@ -176,20 +168,12 @@ def risk_of(path: object) -> str:
     return entry.risk
 
 
-def listed() -> "pd.DataFrame":
-    """The list: columns path, kind, values (in words), risk."""
-    import pandas as pd
-
-    rows = [(entry.path, entry.kind, entry.values, entry.risk) for entry in entries()]
-    return pd.DataFrame(rows, columns=["path", "kind", "values", "risk"])
-
-
 def _entry(path: str) -> Allowed | None:
     return next((entry for entry in entries() if entry.covers(path)), None)
 
 
 def _entry_of_pattern(pattern: str) -> Allowed | None:
-    """As `_entry`, for a path that may be written as on the list, with its star."""
+    """The `_entry` of a path that may be written as on the list, with its star."""
     same = (entry for entry in entries() if entry.path == pattern)
     return next(same, _entry(pattern))
 
@@ -216,31 +200,15 @@ def entries() -> tuple[Allowed, ...]:
 
 
 def _parsed(text: str) -> tuple[Allowed, ...]:
-    found: list[Allowed] = []
-    place = _after(_BETWEEN.match(text))
-    while place < len(text):
-        if (match := _LINE.match(text, place)) is None:
-            raise ValueError(f"not a line of the list: {text[place:].strip()[:80]!r}")
+    found: dict[str, Allowed] = {}
+    place = re.compile(_BETWEEN).match(text).end()  # type: ignore[union-attr]
+    while (match := _LINE.match(text, place)) is not None:
         path, kind, limits, risk = match.groups()
-        entry = Allowed(path, kind, limits, risk.lower())
-        _check(entry, {one.path for one in found})
-        found.append(entry)
-        place = _after(_BETWEEN.match(text, match.end()))
-    if not found:
-        raise ValueError("it is empty")
-    return tuple(found)
-
-
-def _after(match: re.Match[str] | None) -> int:
-    return match.end() if match else 0  # what may be empty always matches
-
-
-def _check(entry: Allowed, earlier: set[str]) -> None:
-    if entry.path in earlier or "//" in entry.path:
-        raise ValueError(f"{entry.path} is there twice, or has an empty folder")
-    if entry.kind == "NUMBER":
-        least, most = map(int, entry.range.split())
-        if least > most:
-            raise ValueError(f"the range of {entry.path} is empty")
-    elif (entry.kind == "WORD") != bool(entry.range.split()):
-        raise ValueError(f"the range of {entry.path} is not that of {entry.kind}")
+        empty = kind == "NUMBER" and int(limits.split()[0]) > int(limits.split()[1])
+        if path in found or empty:
+            raise ValueError(f"{path} is there twice, or its range is empty")
+        found[path] = Allowed(path, kind, limits, risk.lower())
+        place = match.end()
+    if place < len(text) or not found:
+        raise ValueError(f"not a line of the list: {text[place:].strip()[:80]!r}")
+    return tuple(found.values())

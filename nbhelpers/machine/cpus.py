@@ -13,7 +13,7 @@ from ..facts import facts_html
 from ._read import cpu_list, names, read
 
 if TYPE_CHECKING:
-    import pandas as pd
+    pass
 
 CPU_FOLDER = "/sys/devices/system/cpu"
 NODE_FOLDER = "/sys/devices/system/node"
@@ -65,19 +65,6 @@ class Topology:
         """The number of NUMA nodes that have CPUs."""
         return len({cpu.numa for cpu in self.cpus})
 
-    @property
-    def one_per_core(self) -> tuple[int, ...]:
-        """The lowest CPU of each core: the places for one thread a core (ST in the papers)."""
-        return tuple(cpu.cpu for cpu in self.cpus if all(cpu.cpu < other for other in cpu.siblings))
-
-    def table(self) -> "pd.DataFrame":
-        """One row a CPU: `cpu`, `core`, `package`, `numa`, `siblings` (tuple of CPU numbers)."""
-        import pandas as pd
-
-        return pd.DataFrame(
-            [asdict(cpu) for cpu in self.cpus], columns=list(Cpu.__dataclass_fields__)
-        )
-
     def __repr__(self) -> str:
         return (
             f"Topology({len(self.cpus)} CPUs, {self.cores} cores, {self.packages} packages, "
@@ -85,7 +72,9 @@ class Topology:
         )
 
     def _repr_html_(self) -> str:
-        return facts_html(repr(self), {}, self.table())
+        import pandas as pd
+
+        return facts_html(repr(self), {}, pd.DataFrame(map(asdict, self.cpus)))
 
 
 def topology(root: str | Path = "/") -> Topology:
@@ -143,11 +132,10 @@ def core_kinds(root: str | Path = "/") -> dict[str, tuple[int, ...]]:
     """Which online CPUs are of which kind of core, the fastest kind first; {"all": …}: of one kind.
 
     Kinds are what the kernel names: Intel's counters of performance and efficiency cores, the
-    capacities of arm64 cores. Without them, cores whose highest frequencies are 15 % apart or more
-    (a favoured core of one kind is a few per cent faster).
+    capacities of arm64 cores.
     """
     online = online_cpus(root)
-    kinds = _intel_kinds(online, root) or _capacities(online, root) or _by_frequency(online, root)
+    kinds = _intel_kinds(online, root) or _capacities(online, root)
     return kinds if len(kinds) > 1 else {"all": online}
 
 
@@ -192,7 +180,7 @@ def _last_level(cpu: int, root: str | Path) -> tuple[tuple[int, ...], int]:
 
 
 def _bytes(text: str) -> int:
-    """Of a size as sysfs writes it: "32768K"."""
+    """The bytes of a size as sysfs writes it, such as "32768K"."""
     number = re.fullmatch(r"(\d+)([KMG]?)", text)
     return int(number[1]) << {"": 0, "K": 10, "M": 20, "G": 30}[number[2]] if number else 0
 
@@ -212,27 +200,10 @@ def _capacities(online: tuple[int, ...], root: str | Path) -> dict[str, tuple[in
     levels = sorted(set(found.values()), reverse=True)
     if not all(levels):
         return {}
-    return {f"capacity {level}": _having(found, level, level) for level in levels}
-
-
-def _by_frequency(online: tuple[int, ...], root: str | Path) -> dict[str, tuple[int, ...]]:
-    found = {
-        cpu: int(read(f"{CPU_FOLDER}/cpu{cpu}/cpufreq/cpuinfo_max_freq", root) or 0)
-        for cpu in online
-    }
-    levels = sorted(set(found.values()), reverse=True)
-    if not all(levels):
-        return {}
-    tops = [top for above, top in zip([2 * levels[0], *levels], levels) if top < 0.85 * above]
-    bottoms = [*tops[1:], -1]
     return {
-        f"up to {top / 1e6:.1f} GHz": _having(found, below + 1, top)
-        for top, below in zip(tops, bottoms)
+        f"capacity {level}": tuple(cpu for cpu, value in found.items() if value == level)
+        for level in levels
     }
-
-
-def _having(found: dict[int, int], least: int, most: int) -> tuple[int, ...]:
-    return tuple(cpu for cpu, value in found.items() if least <= value <= most)
 
 
 def _core_mates(cpu: int, online: tuple[int, ...], root: str | Path) -> tuple[int, ...]:

@@ -9,87 +9,15 @@ import platform
 import re
 import subprocess
 from dataclasses import asdict, dataclass
+from functools import cache
 from pathlib import Path
 
 from ..facts import facts_html
 from ..files import digest, to_json
+from ..places import shipped
+from ..reading import read_yaml
 from ._read import boot_words, chosen, fields, located, read
 from .cpus import CPU_FOLDER, online_cpus, smt_state, topology
-
-# Boot parameters that change the noise, the clock or the speed of a CPU; all others may name
-# devices and hosts.
-RECORDED_PARAMETERS = frozenset(
-    [
-        "isolcpus",
-        "nohz",
-        "nohz_full",
-        "rcu_nocbs",
-        "rcu_nocb_poll",
-        "irqaffinity",
-        "kthread_cpus",
-        "mitigations",
-        "nosmt",
-        "maxcpus",
-        "nr_cpus",
-        "preempt",
-        "threadirqs",
-        "highres",
-        "tsc",
-        "clocksource",
-        "skew_tick",
-        "nowatchdog",
-        "nmi_watchdog",
-        "nosoftlockup",
-        "watchdog_thresh",
-        "transparent_hugepage",
-        "hugepages",
-        "hugepagesz",
-        "default_hugepagesz",
-        "numa_balancing",
-        "idle",
-        "cpuidle.off",
-        "intel_idle.max_cstate",
-        "processor.max_cstate",
-        "intel_pstate",
-        "amd_pstate",
-        "cpufreq.off",
-        "cpufreq.default_governor",
-        "cpuidle_haltpoll.force",
-        "haltpoll.guest_halt_poll_ns",
-        "spectre_v2",
-        "nospectre_v1",
-        "nospectre_v2",
-        "pti",
-        "nopti",
-        "l1tf",
-        "mds",
-        "tsx",
-        "kvm-intel.vmentry_l1d_flush",
-        "no_timer_check",
-        "psi",
-        "audit",
-        "lockdown",
-        "workqueue.power_efficient",
-        "workqueue.unbound_cpus",
-    ]
-)
-
-# Words of the maker's name in the firmware tables (DMI) of virtual machines.
-_MAKERS = {
-    "qemu": "kvm",
-    "amazon ec2": "kvm",
-    "google": "kvm",
-    "openstack": "kvm",
-    "kvm": "kvm",
-    "vmware": "vmware",
-    "innotek": "virtualbox",
-    "virtualbox": "virtualbox",
-    "microsoft": "hyper-v",
-    "xen": "xen",
-    "parallels": "parallels",
-    "bhyve": "bhyve",
-    "apple": "apple",
-}
 
 
 @dataclass(frozen=True, repr=False)
@@ -226,7 +154,7 @@ def compiler() -> str | None:
 
 
 def _compiler_name(first: str, shown: str) -> str:
-    """By the first line, and by all lines, of what the compiler shows as its version."""
+    """The compiler's name, from the first line, or all lines, of its version."""
     if "clang" in first:
         return "clang"
     if "Intel" in first:
@@ -269,15 +197,10 @@ def _preemption(root: str | Path) -> str:
 
 def _preempt_built(root: str | Path) -> str | None:
     options = _kernel_options(root)
-    models = {
-        "PREEMPT_NONE": "none",
-        "PREEMPT_VOLUNTARY": "voluntary",
-        "PREEMPT_LAZY": "lazy",
-        "PREEMPT": "full",
-    }
-    return next(
-        (model for option, model in models.items() if options.get(f"CONFIG_{option}") == "y"), None
-    )
+    for model in ("none", "voluntary", "lazy"):
+        if options.get(f"CONFIG_PREEMPT_{model.upper()}") == "y":
+            return model
+    return "full" if options.get("CONFIG_PREEMPT") == "y" else None
 
 
 def _hz(root: str | Path) -> int | None:
@@ -305,7 +228,7 @@ def _maker(root: str | Path) -> str | None:
         read(f"/sys/class/dmi/id/{name}", root) or ""
         for name in ("sys_vendor", "product_name", "bios_vendor")
     )
-    return next((kind for word, kind in _MAKERS.items() if word in names.lower()), None)
+    return next((kind for word, kind in _known()["makers"].items() if word in names.lower()), None)
 
 
 def _by_clock(root: str | Path) -> str | None:
@@ -324,11 +247,15 @@ def boost(root: str | Path) -> str | None:
 
 
 def _boot_parameters(root: str | Path) -> dict[str, str]:
-    return {
-        name: value
-        for name, value in sorted(boot_words(root).items())
-        if name in RECORDED_PARAMETERS
-    }
+    recorded = _known()["boot_parameters"]
+    return {name: value for name, value in sorted(boot_words(root).items()) if name in recorded}
+
+
+@cache
+def _known() -> dict:
+    return read_yaml(
+        shipped() / "data/knowledge/machine.yml", "list of a machine's facts", fast=True
+    )
 
 
 def _selected(path: str, root: str | Path) -> str | None:

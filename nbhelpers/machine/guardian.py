@@ -1,10 +1,9 @@
 """Undoes what a dead process changed; runs as `python -I -S guardian.py JOURNAL`.
 
 Owns the journal, a JSON file that is on disk before the first change that it names. It holds the
-owner (pid, start time, boot, pid namespace) and its changes (write, flag, rmdir, umount, runs) in
-the order made. They are undone in the reverse order; a change leaves the journal when its undoing
-was seen. What owners share, the last of them undoes. Standard library only, since it must work when
-nothing else does.
+owner (pid, start time, boot, pid namespace) and its changes (write, rmdir) in the order
+made. They are undone in the reverse order; a change leaves the journal when its undoing was seen.
+Standard library only, since it must work when nothing else does.
 """
 
 import contextlib
@@ -29,7 +28,8 @@ else:  # a script, and with -I its folder is not searched
 
 MOMENT_S = 0.1  # in which the children of a process that was killed close their files
 FORMAT = "noisebook journal 1"
-RUNS = "runs"  # what the runs of the owner started; they end with it
+DONE, LEFT, FAILED = "put back", "left alone", "not undone"
+ENDED = "killed, left by a run whose harness is dead"
 _inside = RLock()
 _holding: list[int] = []
 Place = str | os.PathLike[str]
@@ -38,14 +38,13 @@ Place = str | os.PathLike[str]
 # ---- journals ------------------------------------------------------------------------------------
 
 
-def read_journal(path: Place, user: int | None = None) -> dict:
-    """The journal in a file: owner and changes.
-
-    One of another user than `user` (by default us) is refused: it could name any path.
+def read_journal(path: Place) -> dict:
+    """The journal in a file: owner and changes; one of another user is refused: it could name any
+    path.
     """
     handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     with open(handle, encoding="utf-8", errors="surrogateescape") as file:
-        if os.fstat(file.fileno()).st_uid != (os.geteuid() if user is None else user):
+        if os.fstat(file.fileno()).st_uid != os.geteuid():
             raise ValueError("belongs to another user")
         journal = json.load(file)
     whole = isinstance(journal, dict) and {"pid", "started", "boot", "changes"} <= set(journal)
@@ -63,47 +62,12 @@ def journals(folder: Place) -> list[str]:
     return []
 
 
-class Account:
-    """What came of undoing.
-
-    Attributes
-    ----------
-    undone
-        Paths that were put back.
-    left
-        Sentences on what was left alone.
-    failed
-        Pairs (errno, sentence).
-    ended
-        Names of the processes of runs that were killed.
-    """
-
-    def __init__(self) -> None:
-        self.undone: list[str] = []
-        self.ended: list[str] = []
-        self.left: list[str] = []
-        self.failed: list[tuple[int | None, str]] = []
-
-    def take(self, other: "Account") -> None:
-        """Add another account to this one."""
-        self.undone += other.undone
-        self.ended += other.ended
-        self.left += other.left
-        self.failed += other.failed
+class Account(list[tuple[str, str, int]]):
+    """What came of undoing: (DONE, LEFT, FAILED or ENDED; of what, or a sentence; errno)."""
 
     def sentences(self) -> list[str]:
         """One for each thing."""
-        return [
-            *(f"put back: {path}" for path in self.undone),
-            *(f"left alone: {remark}" for remark in self.left),
-            *(f"not undone: {sentence}" for _, sentence in self.failed),
-            *([ended_sentence(self.ended)] if self.ended else []),
-        ]
-
-
-def ended_sentence(names: Sequence[str]) -> str:
-    """What was done to processes of runs whose harness is dead."""
-    return f"killed, left by a run whose harness is dead: {', '.join(names)}"
+        return [f"{what}: {of_what}" for what, of_what, _ in self]
 
 
 class Journal:
@@ -122,8 +86,7 @@ class Journal:
         content = read_journal(path)
         changes = [change | {"over": True} for change in content.pop("changes")]
         if not all(
-            change["kind"] in (*kernel.UNDO, RUNS) and isinstance(change["path"], str)
-            for change in changes
+            change["kind"] in kernel.UNDO and isinstance(change["path"], str) for change in changes
         ):
             raise ValueError("names changes of an unknown kind")
         return cls(path, content, changes)
@@ -163,8 +126,8 @@ class Journal:
             with open(handle, "w", encoding="utf-8", errors="surrogateescape") as file:
                 file.write(content)
                 file.flush()
-                os.fsync(file.fileno())
-            os.chmod(temporary, 0o644)
+                os.fchmod(handle, 0o644)
+                os.fsync(handle)
             os.replace(temporary, self.path)
         except BaseException:
             remove(temporary)
@@ -190,18 +153,16 @@ class Journal:
 
     def _undo(self, change: dict, account: "Account", patience_s: float) -> None:
         try:
-            shared_still = self._requested_again(change) or partners(
-                os.path.dirname(self.path), change, self.path
-            )
-            acted, remark = (False, "") if shared_still else _undone(change, account, patience_s)
+            again = self._requested_again(change)
+            acted, remark = (False, "") if again else _undone(change, account, patience_s)
         except OSError as error:
-            account.failed.append(
-                (error.errno, f"{change['path']}: {_reason(error)}{_for_root(change, error)}")
-            )
+            reason = error.strerror or os.strerror(error.errno or errno.EIO)
+            sentence = f"{change['path']}: {reason}{_for_root(change, error)}"
+            account.append((FAILED, sentence, error.errno or 0))
             return
         self.drop([change])
-        account.undone += [change["path"]] if acted else []
-        account.left += [remark] if remark else []
+        if acted or remark:
+            account.append((DONE, change["path"], 0) if acted else (LEFT, remark, 0))
 
     def _carries(self, change: dict) -> bool:
         """Whether what was made later stands on a change: the same path again, or one below it."""
@@ -218,15 +179,14 @@ class Journal:
 
 
 def _undone(change: dict, account: "Account", patience_s: float) -> tuple[bool, str]:
-    """As `kernel.undo`; processes are ended first where they would hold a control group."""
-    if change["kind"] == RUNS:
-        account.ended += run_groups.end_runs(
-            change["path"], change["pid"], change["started"], kernel.BUSY_FOR_S
-        )
-        return False, ""
+    """Undo a change; first end processes that would hold a control group."""
     if change["kind"] == "rmdir" and run_groups.is_group(change["path"]):
-        account.ended += run_groups.end_group(change["path"], patience_s)
-    return kernel.undo(change, patience_s)
+        if names := run_groups.end_group(change["path"], kernel.BUSY_FOR_S):
+            account.append((ENDED, ", ".join(names), 0))
+        with contextlib.suppress(OSError):  # a group that is busy for a moment is tried again
+            run_groups.remove(change["path"])
+            return True, ""
+    return kernel.UNDO[change["kind"]](change, patience_s)
 
 
 @contextlib.contextmanager
@@ -252,28 +212,11 @@ def locked(folder: Place) -> Iterator[None]:
 
 
 def is_shared(one: dict, other: dict) -> bool:
-    """Whether two changes make the same of the same thing, and both owners share it."""
+    """Whether two changes make the same of the same thing, and both share it."""
     same_thing = (one["kind"], one["path"]) == (other["kind"], other["path"]) and kernel.same(
         one.get("new", ""), other.get("new", "")
     )
     return same_thing and bool(one.get("shared") and other.get("shared"))
-
-
-def partners(folder: Place, change: dict, except_path: str | None = None) -> list[dict]:
-    """This change in the journals of live processes, but for the one at `except_path`.
-
-    Of those who share a change the last undoes it. Call it `locked`.
-    """
-    found = []
-    for path in journals(folder) if change.get("shared") else []:
-        with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
-            journal = read_journal(path)
-            found += [
-                other
-                for other in journal["changes"]
-                if path != except_path and is_shared(change, other) and kernel.alive(journal)
-            ]
-    return found
 
 
 def remove(path: str) -> None:
@@ -282,24 +225,14 @@ def remove(path: str) -> None:
         os.unlink(path)
 
 
-def _reason(error: OSError) -> str:
-    return error.strerror or os.strerror(error.errno or errno.EIO)
-
-
 def _for_root(change: dict, error: OSError) -> str:
     """What root can type where this user may not undo a change (any more)."""
     refused = error.errno in (errno.EPERM, errno.EACCES, errno.EROFS)
-    if not refused or os.geteuid() == 0 or change["kind"] == RUNS:
+    if not refused or os.geteuid() == 0:
         return ""
-    command = {
-        "write": "echo '{old}' | sudo tee {path}",
-        "rmdir": "sudo rmdir {path}",
-        "umount": "sudo umount {path}",
-    }
-    wanted = change | ({"old": kernel.opposite(change["new"])} if change["kind"] == "flag" else {})
-    return "; only root can put it back: " + command.get(change["kind"], command["write"]).format(
-        **wanted
-    )
+    written = change["kind"] == "write"
+    command = "echo '{old}' | sudo tee {path}" if written else "sudo rmdir {path}"
+    return f"; only root can put it back: {command.format(**change)}"
 
 
 # ---- the process ---------------------------------------------------------------------------------
@@ -317,7 +250,7 @@ def recover(folder: Place, whose: tuple[int, int] | None = None) -> Account:
             journal for path in journals(folder) if (journal := _of_the_dead(path, whose, account))
         ]
         for journal in sorted(dead, key=_made_at, reverse=True):
-            account.take(journal.end(journal.changes, kernel.BUSY_FOR_S if whose else MOMENT_S))
+            account.extend(journal.end(journal.changes, kernel.BUSY_FOR_S if whose else MOMENT_S))
     return account
 
 
@@ -326,25 +259,19 @@ def _of_the_dead(path: str, whose: tuple[int, int] | None, account: Account) -> 
     try:
         journal = Journal.read(path)
         if journal.owner["boot"] != kernel.boot_id():
-            if (
-                journal.owner.get("node", os.uname().nodename) == os.uname().nodename
-            ):  # else another machine's, on a disk in common
+            node = os.uname().nodename
+            if journal.owner.get("node", node) == node:  # else on a disk in common
                 remove(path)
-        elif not kernel.alive(journal.owner) and whose in (
-            None,
-            (journal.owner["pid"], journal.owner["started"]),
-        ):
+            return None
+        owner = journal.owner["pid"], journal.owner["started"]
+        if not kernel.alive(journal.owner) and whose in (None, owner):
             return journal
     except (OSError, ValueError, KeyError, TypeError) as error:
-        account.failed.append(
-            (
-                errno.EINVAL,
-                (
-                    f"{path}: a journal that cannot be used ({error}); what it names may still be"
-                    f" changed: look at it, then rm {path}"
-                ),
-            )
+        sentence = (
+            f"{path}: a journal that cannot be used ({error}); what it names may still be changed:"
+            f" look at it, then rm {path}"
         )
+        account.append((FAILED, sentence, errno.EINVAL))
     return None
 
 
@@ -370,14 +297,11 @@ def wait_for_end(owner: dict) -> None:
     the pipe open and may outlive it, and a dying process closes its files before it counts as dead.
     """
     watch = select.poll()
-    patience_ms: int | None = None
     watch.register(0, select.POLLIN)
-    try:
+    with contextlib.suppress(ProcessLookupError):
         watch.register(os.pidfd_open(owner["pid"]), select.POLLIN)
-    except (OSError, AttributeError):
-        patience_ms = 500
     while kernel.alive(owner):
-        if any(handle == 0 for handle, _ in watch.poll(patience_ms)):
+        if any(handle == 0 for handle, _ in watch.poll()):
             if os.read(0, 1):
                 return
             watch.unregister(0)
@@ -410,16 +334,5 @@ def main(journal: str) -> None:
         recover(os.path.dirname(journal), (owner["pid"], owner["started"]))
 
 
-def recover_as(folder: str, user: int, group: int) -> None:
-    """Undo what a user's dead processes left, with that user's rights only."""
-    os.setgroups([])
-    os.setgid(group)
-    os.setuid(user)
-    print(json.dumps(recover(folder).__dict__))
-
-
 if __name__ == "__main__":
-    if len(sys.argv) == 2:
-        main(sys.argv[1])
-    else:
-        recover_as(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))
+    main(sys.argv[1])

@@ -1,7 +1,8 @@
 """What the kernel holds for us: values of its files, file systems, who made them, and undoing.
 
-Owns every way of undoing a change, and the names that identify the maker of an instance, a control
-group or a mount. Standard library only: `guardian.py` works with this when nothing else does.
+Owns every way of undoing a change, and the names that identify the maker of an instance or of a
+control group. Nothing is mounted: a tracefs or debugfs that nobody has mounted is opened attached
+nowhere. Standard library only: `guardian.py` works with this when nothing else does.
 """
 
 import contextlib
@@ -19,7 +20,8 @@ else:  # of guardian.py, which is a script
     import privileged
 
 BUSY_FOR_S = 2.0
-KERNEL_FOLDERS = ("tracefs", "debugfs")
+TRACEFS = "/sys/kernel/tracing"
+KERNEL_FOLDERS = {TRACEFS: "tracefs", "/sys/kernel/debug": "debugfs"}
 OURS = "noisebook-"
 _FSOPEN, _FSCONFIG, _FSMOUNT, _CLOEXEC = 430, 431, 432, 1  # the same on all architectures
 _FSCONFIG_CMD_CREATE = 6
@@ -37,6 +39,15 @@ def chosen(text: str) -> str:
     return "".join(marked[0]) if len(marked) == 1 else " ".join(text.split())
 
 
+def cpu_list(text: str | None) -> tuple[int, ...]:
+    """The kernel's list form as numbers: "0-2,8" is (0, 1, 2, 8)."""
+    cpus: set[int] = set()
+    for part in filter(None, (text or "").replace("\n", ",").replace(" ", "").split(",")):
+        first, _, last = part.partition("-")
+        cpus.update(range(int(first), int(last or first) + 1))
+    return tuple(sorted(cpus))
+
+
 def same(one: str, other: str) -> bool:
     """Whether the kernel means the same by two texts.
 
@@ -50,28 +61,39 @@ def _plain(text: str) -> object:
     if re.fullmatch(r"[0-9a-fA-F]{1,8}(,[0-9a-fA-F]{8})+", word):
         word = word.replace(",", "")
     if re.fullmatch(r"\d+(-\d+)?(,\d+(-\d+)?)+|\d+-\d+", word):
-        return _cpus(word)
+        return cpu_list(word)
     if re.fullmatch(r"[0-9a-fA-F]+", word):
         return word.lower().lstrip("0") or "0"
     return {"Y": "1", "y": "1", "N": "0", "n": "0"}.get(word, word)
 
 
-def _cpus(text: str) -> tuple[tuple[int, ...], ...]:
-    ranges = (part.partition("-") for part in text.split(","))
-    spans = tuple(sorted((int(first), int(last or first)) for first, _, last in ranges))
-    joined: list[list[int]] = []
-    for first, last in spans:
-        if joined and first <= joined[-1][1] + 1:
-            joined[-1][1] = max(joined[-1][1], last)
-        else:
-            joined.append([first, last])
-    return tuple(map(tuple, joined))
+def read_value(path: str, like: str = "") -> str:
+    """The value a settings file shows, without its decoration.
+
+    Of a file of flags, as tracefs has them, it is the flag that `like` names, or its opposite.
+    """
+    value = chosen(_text(path))
+    flags = (like, opposite(like)) if like.isidentifier() and " " in value else ()
+    return next((flag for flag in flags if flag in value.split()), value)
 
 
-def read_value(path: str) -> str:
-    """The value a settings file shows, without its decoration."""
-    with open(path, encoding="utf-8", errors="surrogateescape") as file:
-        return chosen(file.read())
+def _text(path: str) -> str:
+    try:
+        with (
+            reachable(path) as here,
+            open(here, encoding="utf-8", errors="surrogateescape") as file,
+        ):
+            return file.read()
+    except OSError as error:
+        if path != privileged.OSNOISE_OPTIONS or not privileged.may_help(path, error):
+            raise
+        return privileged.osnoise_options()
+
+
+def opposite(flag: str) -> str:
+    """What unsets a flag in tracefs: OVERWRITE and NO_OVERWRITE, overwrite and nooverwrite."""
+    no = "NO_" if flag.isupper() else "no"
+    return flag.removeprefix(no) if flag.startswith(no) else no + flag
 
 
 def write_value(path: str, value: str) -> None:
@@ -80,7 +102,8 @@ def write_value(path: str, value: str) -> None:
     What this user may not write the helper may, if it is on its list.
     """
     try:
-        handle = os.open(path, os.O_WRONLY | os.O_TRUNC | os.O_CLOEXEC)
+        with reachable(path) as here:
+            handle = os.open(here, os.O_WRONLY | os.O_TRUNC | os.O_CLOEXEC)
     except OSError as error:
         if not privileged.may_help(path, error):
             raise
@@ -95,7 +118,8 @@ def write_value(path: str, value: str) -> None:
 def check_writable(path: str) -> None:
     """Raise the OSError of opening a settings file, unless this user or the helper may write it."""
     try:
-        os.close(os.open(path, os.O_WRONLY | os.O_CLOEXEC))
+        with reachable(path) as here:
+            os.close(os.open(here, os.O_WRONLY | os.O_CLOEXEC))
     except OSError as error:
         if not privileged.may_help(path, error):
             raise
@@ -104,7 +128,8 @@ def check_writable(path: str) -> None:
 def make_folder(path: str) -> None:
     """Make a folder, or by the helper a tracefs instance."""
     try:
-        os.mkdir(path)
+        with reachable(path) as here:
+            os.mkdir(here)
     except OSError:
         if not privileged.is_hidden_instance(path):
             raise
@@ -182,31 +207,11 @@ def owner_of(name: str) -> dict | None:
 # ---- undoing; each returns whether something had to be undone, and a remark on changes by others
 
 
-def undo(change: dict, patience_s: float) -> tuple[bool, str]:
-    """Undo a change, and see that it is undone.
-
-    A file system of the kernel that it lies in and that is not mounted any more is looked into all
-    the same.
-
-    Returns
-    -------
-    (acted, remark) : whether something had to be undone; what was found changed by others and left
-        alone, or "".
-    """
-    if "on" not in change:
-        return UNDO[change["kind"]](change, patience_s)
-    fstype, place = change["on"]
-    with file_system(fstype, place) as folder:
-        here = change | {"path": folder + change["path"].removeprefix(place)}
-        acted, remark = UNDO[change["kind"]](here, patience_s)
-        return acted, remark.replace(here["path"], change["path"])
-
-
 def undo_write(change: dict, patience_s: float) -> tuple[bool, str]:
     """Write the old value back, if the current one is ours."""
     path, old, new = change["path"], change["old"], change["new"]
     try:
-        current = read_value(path)
+        current = read_value(path, new)
     except FileNotFoundError:
         return False, f"{path} is gone"
     if same(current, old):
@@ -217,39 +222,8 @@ def undo_write(change: dict, patience_s: float) -> tuple[bool, str]:
             f"{path} is {current!r}, set by somebody else meanwhile; it was {old!r} before",
         )
     write_value(path, old)
-    if not same(read_value(path), old):
+    if not same(read_value(path, new), old):
         raise OSError(errno.EINVAL, "the old value was not taken")
-    return True, ""
-
-
-def opposite(flag: str) -> str:
-    """What unsets a flag in tracefs: OVERWRITE and NO_OVERWRITE, overwrite and nooverwrite."""
-    no = "NO_" if flag.isupper() else "no"
-    return flag.removeprefix(no) if flag.startswith(no) else no + flag
-
-
-def has_flag(path: str, flag: str) -> bool:
-    """Whether a file of flags names this one."""
-    try:
-        with open(path, encoding="utf-8", errors="surrogateescape") as file:
-            return flag in file.read().split()
-    except OSError as error:
-        if path != privileged.OSNOISE_OPTIONS or not privileged.may_help(path, error):
-            raise
-        return flag in privileged.osnoise_options().split()
-
-
-def undo_flag(change: dict, patience_s: float) -> tuple[bool, str]:
-    """Unset the flag, if it is still set."""
-    path, flag = change["path"], change["new"]
-    try:
-        if not has_flag(path, flag):
-            return False, ""
-    except FileNotFoundError:
-        return False, f"{path} is gone"
-    write_value(path, opposite(flag))
-    if has_flag(path, flag):
-        raise OSError(errno.EINVAL, "the flag was not unset")
     return True, ""
 
 
@@ -259,32 +233,19 @@ def undo_folder(change: dict, patience_s: float) -> tuple[bool, str]:
     if privileged.is_hidden_instance(path):
         _patiently(lambda: privileged.remove_instance(path), patience_s)
         return True, ""
-    if not os.path.isdir(path):
-        return False, ""
-    with contextlib.suppress(OSError):
-        write_value(os.path.join(path, "tracing_on"), "0")
-    try:
-        _patiently(lambda: os.rmdir(path), patience_s)
-    except OSError as error:
-        if error.errno != errno.ENOTEMPTY:
-            raise
-        return False, f"{path} stays: somebody put files into it"
-    if os.path.lexists(path):
-        raise OSError(errno.EBUSY, "it was removed and is there again")
-    return True, ""
-
-
-def undo_mount(change: dict, patience_s: float) -> tuple[bool, str]:
-    """Unmount what we have mounted; whoever uses it holds it open, and the kernel says busy."""
-    path, fstype = change["path"], change["fstype"]
-    sources = [source for source, place, kind in mounts() if (place, kind) == (path, fstype)]
-    if not sources:
-        return False, ""
-    if owner_of(sources[-1]) is None:
-        return False, f"{path} was mounted by somebody else meanwhile"
-    _patiently(lambda: _unmount(path), patience_s)
-    if sum((place, kind) == (path, fstype) for _, place, kind in mounts()) >= len(sources):
-        raise OSError(errno.EBUSY, "it is mounted again")
+    with reachable(path) as here:
+        if not os.path.isdir(here):
+            return False, ""
+        with contextlib.suppress(OSError):
+            write_value(os.path.join(here, "tracing_on"), "0")
+        try:
+            _patiently(lambda: os.rmdir(here), patience_s)
+        except OSError as error:
+            if error.errno != errno.ENOTEMPTY:
+                raise
+            return False, f"{path} stays: somebody put files into it"
+        if os.path.lexists(here):
+            raise OSError(errno.EBUSY, "it was removed and is there again")
     return True, ""
 
 
@@ -312,24 +273,11 @@ def _patiently(action: Callable[[], object], patience_s: float) -> None:
         time.sleep(0.02)
 
 
-def mount(fstype: str, path: str) -> None:
-    """Mount a file system of the kernel; its source in /proc/mounts names the process."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    if libc.mount(os.fsencode(owned_name()), os.fsencode(path), fstype.encode(), 0, None) != 0:
-        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
-
-
-def _unmount(path: str) -> None:
-    libc = ctypes.CDLL(None, use_errno=True)
-    if libc.umount2(os.fsencode(path), 0) != 0:
-        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
-
-
-def mounts() -> list[tuple[str, str, str]]:
-    """What is mounted, as (source, place, type), the last on top."""
+def mounts() -> list[tuple[str, str]]:
+    """What is mounted, as (place, type), the last on top."""
     with open("/proc/self/mounts", encoding="utf-8", errors="surrogateescape") as file:
-        rows = [line.split(" ")[:3] for line in file]
-    return [(unescaped(source), unescaped(place), kind) for source, place, kind in rows]
+        rows = [line.split(" ")[1:3] for line in file]
+    return [(unescaped(place), kind) for place, kind in rows]
 
 
 def unescaped(word: str) -> str:
@@ -339,45 +287,45 @@ def unescaped(word: str) -> str:
 
 def is_mounted(fstype: str, path: str) -> bool:
     """Whether a file system of this type is mounted at the path."""
-    return any((place, kind) == (path, fstype) for _, place, kind in mounts())
-
-
-def mount_below(path: str) -> tuple[str, str] | None:
-    """(type, place) of the tracefs or debugfs that a path lies in; None: in neither."""
-    found = [
-        (kind, place)
-        for _, place, kind in mounts()
-        if f"{path}/".startswith(place.rstrip("/") + "/")
-    ]
-    deepest = max(found, key=lambda mount: len(mount[1]), default=None)
-    return deepest if deepest and deepest[0] in KERNEL_FOLDERS else None
+    return (path, fstype) in mounts()
 
 
 @contextlib.contextmanager
-def file_system(fstype: str, place: str) -> Iterator[str]:
-    """The folder of a file system of the kernel, within the block.
+def reachable(path: str) -> Iterator[str]:
+    """How a path is reached within the block, also one below a tracefs or debugfs that nobody has
+    mounted.
+    """
+    for place in KERNEL_FOLDERS:
+        if f"{path}/".startswith(f"{place}/") and not is_mounted(KERNEL_FOLDERS[place], place):
+            with file_system(place) as folder:
+                yield folder + path.removeprefix(place)
+            return
+    yield path
+
+
+@contextlib.contextmanager
+def file_system(place: str) -> Iterator[str]:
+    """The folder of the tracefs or debugfs that is, or would be, mounted at a place."""
+    handle = opened(place)
+    try:
+        yield f"/proc/self/fd/{handle}"
+    finally:
+        os.close(handle)
+
+
+def opened(place: str) -> int:
+    """A descriptor of the folder; while it is open, nobody can unmount it.
 
     Where nobody has mounted it, it is a mount that is attached nowhere: no process can see it, and
-    it is gone with its file descriptor (fsopen(2), Linux 5.2). Before 5.2 it is mounted at its
-    place and unmounted again.
+    it is gone with its descriptor (fsopen(2), Linux 5.2).
     """
+    fstype = KERNEL_FOLDERS[place]
     if is_mounted(fstype, place):
-        yield place
-        return
+        return os.open(place, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     handle, number = detached(fstype)
-    if handle >= 0:
-        try:
-            yield f"/proc/self/fd/{handle}"
-        finally:
-            os.close(handle)
-        return
-    if number != errno.ENOSYS:
+    if handle < 0:
         raise OSError(number, f"{fstype} is not mounted, and cannot be: {os.strerror(number)}")
-    mount(fstype, place)
-    try:
-        yield place
-    finally:
-        _patiently(lambda: _unmount(place), BUSY_FOR_S)
+    return handle
 
 
 def detached(fstype: str) -> tuple[int, int]:
@@ -395,4 +343,4 @@ def detached(fstype: str) -> tuple[int, int]:
         os.close(context)
 
 
-UNDO = {"write": undo_write, "flag": undo_flag, "rmdir": undo_folder, "umount": undo_mount}
+UNDO = {"write": undo_write, "rmdir": undo_folder}

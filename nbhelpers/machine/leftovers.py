@@ -1,8 +1,7 @@
 """What of ours stands on the machine without a live owner, found by its name.
 
-Owns how tracefs instances, control groups, mounts and runs of dead processes are found, and the
-private folders for files of a run. What lies there is in use as long as somebody holds a lock on
-it.
+Owns how tracefs instances and control groups of dead processes are found, and the private folders
+for files of a run. What lies there is in use as long as somebody holds a lock on it.
 """
 
 import contextlib
@@ -16,32 +15,23 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ..errors import Unavailable
-from . import guardian, kernel, run_groups, run_marks
+from . import guardian, kernel, run_groups
 
-TRACEFS = "/sys/kernel/tracing"
 # Below them only folders are used that belong to this user alone: `private_folder`.
 ON_DISK = ("/var/tmp",)  # nosec B108 (/tmp often lies in memory)
 IN_MEMORY = "/dev/shm"  # nosec B108
 
 
-def remove(state: Path) -> list[str]:
-    """Remove what dead processes have left, as far as this user may.
-
-    Parameters
-    ----------
-    state
-        Folder of journals; a mount in the journal of a live process is not left over.
-
-    Returns
-    -------
-    list of str, a sentence for each thing removed, or not to be removed.
+def remove() -> list[str]:
+    """Remove what dead processes have left, as far as this user may; a sentence for each thing
+    removed, or not to be removed.
     """
-    return [*_instances(), *_groups(), *_processes(), *_mounts(state), *remove_scratch()]
+    return [*_instances(), *_groups(), *remove_scratch()]
 
 
 def _instances() -> Iterator[str]:
     """Unmounted tracefs is searched, too: an instance goes on recording unseen."""
-    with contextlib.suppress(OSError), kernel.file_system("tracefs", TRACEFS) as tracefs:
+    with contextlib.suppress(OSError), kernel.file_system(kernel.TRACEFS) as tracefs:
         for name, owner in kernel.instances(tracefs):
             if not kernel.alive(owner):
                 yield from _gone(
@@ -53,7 +43,7 @@ def _groups() -> Iterator[str]:
     """Those of version 1 lie below a mount; those of version 2 below the group of their maker,
     wherever that is. Those of another user are left to that user's next start and to root's.
     """
-    for place, kind in dict.fromkeys((place, kind) for _, place, kind in kernel.mounts()):
+    for place, kind in dict.fromkeys(kernel.mounts()):
         if kind not in ("cgroup", "cgroup2"):
             continue
         for folder, below, _ in os.walk(place):
@@ -77,27 +67,12 @@ def _may_remove(path: str) -> bool:
     return False
 
 
-def _processes() -> Iterator[str]:
-    """What runs of dead processes started is found by the mark in its limits.
-
-    Where this process comes from such a run itself, its kin stay.
-    """
-    ours = run_marks.mark_of("self")
-    try:
-        names = run_marks.end_marked(lambda found: found != ours and run_marks.owner_is_dead(found))
-    except OSError as error:
-        yield f"not ended: processes of a run whose harness is dead: {error.strerror}"
-    else:
-        if names:
-            yield guardian.ended_sentence(names)
-
-
 def _gone(path: str, what: str, owner: dict) -> Iterator[str]:
     """Remove a folder of the kernel, with the processes that hold it; sentences on it."""
     try:
         if run_groups.is_group(path):
             if names := run_groups.end_group(path):
-                yield guardian.ended_sentence(names)
+                yield f"{guardian.ENDED}: {', '.join(names)}"
             run_groups.remove(path)
             yield f"removed: {what}, left by process {owner['pid']}, which is dead"
             return
@@ -108,19 +83,6 @@ def _gone(path: str, what: str, owner: dict) -> Iterator[str]:
     else:
         if acted:
             yield f"removed: {what}, left by process {owner['pid']}, which is dead"
-
-
-def _mounts(state: Path) -> Iterator[str]:
-    """A mount in use stays until a later start."""
-    for source, place, kind in kernel.mounts():
-        owner = kernel.owner_of(source)
-        if not owner or kind not in kernel.KERNEL_FOLDERS or kernel.alive(owner):
-            continue
-        change = {"kind": "umount", "path": place, "fstype": kind, "shared": True}
-        with contextlib.suppress(OSError), guardian.locked(state):
-            if not guardian.partners(str(state), change) and kernel.undo_mount(change, 0)[0]:
-                who = f"mounted by process {owner['pid']}, which is dead"
-                yield f"unmounted: {place} ({kind}), {who}"
 
 
 # ---- files of a run ------------------------------------------------------------------------------

@@ -7,26 +7,28 @@ when its holder dies.
 import contextlib
 import fcntl
 import os
+import pwd
+import re
 import stat
+import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 from ..errors import Unavailable
 from ..progress import task
-from ._holders import following, holder, sign
 
 INHERITED = "NOISEBOOK_LOCK"
 # Minimal systems lack the first, or have it for root only. The file is empty; no link is followed.
 COMMON = ("/run/lock", "/tmp", "/dev/shm")  # nosec B108
 _TRIES = 5
+_LONGEST = 300  # bytes of a signature
 
 
 @contextlib.contextmanager
 def measuring(
     exclusive: bool = True,
     wait: bool = True,
-    on_wait: Callable[[str], object] | None = None,
     doing: str = "",
 ) -> Iterator[None]:
     """Hold the machine's measuring lock for the length of a `with` block.
@@ -39,10 +41,7 @@ def measuring(
         True to measure: nobody else measures or analyses meanwhile. False to analyse: others may
         analyse, too.
     wait
-        Wait until the lock is free (asleep, no polling), else raise.
-    on_wait
-        Called before the wait begins, with a sentence on who holds the lock. None: the wait is
-        shown as progress, with each holder after the first.
+        Wait until the lock is free (asleep, no polling; shown as progress), else raise.
     doing
         What the lock is held for; shown to those who wait.
 
@@ -58,8 +57,8 @@ def measuring(
         return
     handle = _opened(lock_path())
     try:
-        _take(handle, fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH, wait, on_wait)
-        sign(handle, doing)
+        _take(handle, fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH, wait)
+        _sign(handle, doing)
         os.environ[INHERITED] = wanted
         yield
     finally:
@@ -147,27 +146,39 @@ def _no_lock(path: Path, error: OSError) -> Unavailable:
     )
 
 
-def _take(handle: int, kind: int, wait: bool, on_wait: Callable[[str], object] | None) -> None:
+def _take(handle: int, kind: int, wait: bool) -> None:
     try:
         fcntl.flock(handle, kind | fcntl.LOCK_NB)
         return
     except BlockingIOError:
-        now = holder(handle)
-        message = f"the machine is in use by {now}"
+        message = f"the machine is in use by {_holder(handle)}"
     if not wait:
         raise Unavailable(
             message,
             why="two measurements at the same time would disturb each other",
             fix="wait until it has ended",
         )
-    if on_wait is not None:
-        on_wait(f"{message}; waiting until it is free")
+    with task(f"waiting: {message}", urgent=True):
         fcntl.flock(handle, kind)
-        return
-    with (
-        task(f"waiting: {message}", urgent=True) as shown,
-        following(
-            handle, now, lambda now: shown.at(0, title=f"waiting: the machine is in use by {now}")
-        ),
-    ):
-        fcntl.flock(handle, kind)
+
+
+def _sign(handle: int, doing: str) -> None:
+    """Write down who holds the lock; not possible in a file that was opened for reading."""
+    purpose = (doing or " ".join(sys.argv))[:80]
+    user = ""
+    with contextlib.suppress(KeyError):
+        user = f" of {pwd.getpwuid(os.geteuid()).pw_name}"
+    line = f"process {os.getpid()} ({purpose}){user} since {time.strftime('%H:%M')}\n"
+    text = line.encode(errors="replace")[:_LONGEST]
+    with contextlib.suppress(OSError):
+        os.pwrite(handle, text, 0)  # whole before it is cut: who reads in between sees a name
+        os.ftruncate(handle, len(text))
+
+
+def _holder(handle: int) -> str:
+    """Who signed the lock last: process, purpose, user, since when; if that process lives."""
+    signed = ""
+    with contextlib.suppress(OSError):
+        signed = os.pread(handle, _LONGEST, 0).decode(errors="replace").partition("\n")[0]
+    pid = re.match(r"process (\d+) ", signed)
+    return signed if pid and os.path.exists(f"/proc/{pid[1]}") else "another measurement"

@@ -4,7 +4,6 @@ measured.
 Owns where a shared library is found. Cheap: every `make paper` calls it.
 """
 
-import ctypes.util
 import os
 import platform
 import subprocess
@@ -51,18 +50,13 @@ def find_library(name: str) -> str | None:
     if os.sep in name:
         return name if os.path.isfile(name) else None
     machine = {"x86_64": "x86-64", "aarch64": "AArch64"}.get(platform.machine(), "")
-    for line in _loader_list():
-        file, _, path = line.strip().partition(" => ")
-        if file.startswith(f"lib{name}.so") and machine in file and os.path.isfile(path):
-            return path
-    found = ctypes.util.find_library(name)
-    return found if found and os.path.isabs(found) else None
-
-
-def _loader_list() -> list[str]:
-    for command in ("ldconfig", "/sbin/ldconfig", "/usr/sbin/ldconfig"):
-        with suppress(OSError, subprocess.SubprocessError):
-            return subprocess.run(
-                [command, "-p"], capture_output=True, text=True, timeout=10, check=True
-            ).stdout.splitlines()
-    return []
+    path = f"{os.environ.get('PATH', '')}:/sbin:/usr/sbin"
+    with suppress(OSError):
+        done = subprocess.run(
+            ["ldconfig", "-p"], capture_output=True, text=True, env=os.environ | {"PATH": path}
+        )
+        for line in done.stdout.splitlines():
+            file, _, place = line.strip().partition(" => ")
+            if file.startswith(f"lib{name}.so") and machine in file and os.path.isfile(place):
+                return place
+    return None

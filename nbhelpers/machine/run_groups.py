@@ -1,7 +1,7 @@
 """What holds the processes of a run together: a control group of version 2, where one can be made.
 
-Owns making, ending and removing a run's group, and the end of all runs of a process. Standard
-library only, as `guardian.py` ends runs with this.
+Owns making, ending and removing such a group. Standard library only, as `guardian.py` ends runs by
+this.
 """
 
 import contextlib
@@ -9,23 +9,20 @@ import errno
 import functools
 import os
 import select
+import signal
 import sys
 import time
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING or __package__:
     from . import kernel
-    from .run_marks import belongs_to, end, end_marked, living, name_of
 else:  # a script, and with -I its folder is not searched
     sys.path.append(os.path.dirname(os.path.abspath(__file__)))
     import kernel
-    from run_marks import belongs_to, end, end_marked, living, name_of
 
 KILL = "cgroup.kill"  # Linux 5.14
 MOST_PROCESSES = 32768
-
-
-# ---- control groups ------------------------------------------------------------------------------
 
 
 @functools.lru_cache(maxsize=1)
@@ -65,35 +62,34 @@ def base() -> str:
     return _base(os.getpid())
 
 
-@functools.lru_cache(maxsize=1)
-def _prefix(pid: int) -> str:
-    return kernel.owned_name("run")
+def path(suffix: str) -> str:
+    """Where a group for runs of this process is to be made; empty: there can be none."""
+    return f"{base()}/{kernel.owned_name(suffix)}" if base() else ""
 
 
-def prefix() -> str:
-    """How the groups of this process's runs are named, before their number."""
-    return _prefix(os.getpid())
-
-
-def make(number: int) -> str:
-    """Make the group of a run; its folder, or "" where there can be none.
-
-    Where the controller of processes is handed on, there can be no more than 32768, or half of what
-    the kernel has room for.
-    """
-    if not base():
-        return ""
-    path = f"{base()}/{prefix()}-{number}"
+@contextlib.contextmanager
+def group(suffix: str) -> Iterator[str]:
+    """A group within the block, or "" where there can be none; its processes end with it."""
+    place = path(suffix)
     try:
-        os.mkdir(path)
+        if place:
+            os.mkdir(place)
+            limit_processes(place)
     except OSError:
-        return ""
-    limit_processes(path)
-    return path
+        place = ""
+    try:
+        yield place
+    finally:
+        if place:
+            with contextlib.suppress(OSError):  # what cannot be ended is left to `settings.repair`
+                end_group(place)
+                remove(place)
 
 
 def limit_processes(path: str) -> None:
-    """Leave room for others in the kernel's table of processes, where the group can be limited."""
+    """Leave room for others in the kernel's table of processes, where the group can be limited: to
+    32768, or to half of what the kernel has room for.
+    """
     if os.path.exists(f"{path}/pids.max"):
         with contextlib.suppress(OSError, ValueError):
             room = int(kernel.read_value("/proc/sys/kernel/threads-max"))
@@ -114,18 +110,6 @@ def members(path: str) -> list[int]:
     return living(pids)
 
 
-def is_empty(path: str) -> bool:
-    """Whether no process lives in a group of version 2; True where it is gone."""
-    try:
-        handle = os.open(f"{path}/cgroup.events", os.O_RDONLY | os.O_CLOEXEC)
-    except OSError:
-        return True
-    try:
-        return b"populated 0" in os.read(handle, 256)
-    finally:
-        os.close(handle)
-
-
 def end_group(path: str, patience_s: float = kernel.BUSY_FOR_S) -> list[str]:
     """Kill all processes of a group and of those below it; returns their names.
 
@@ -137,29 +121,15 @@ def end_group(path: str, patience_s: float = kernel.BUSY_FOR_S) -> list[str]:
     OSError
         EBUSY: some did not end.
     """
-    names = [name_of(pid) for pid in members(path)]
+    names = {pid: name_of(pid) for pid in members(path)}
+    if not names:
+        return []
     if os.path.exists(f"{path}/{KILL}"):
         kernel.write_value(f"{path}/{KILL}", "1")
-        _await_empty(path, patience_s)
-    elif names:
+    else:
         with contextlib.suppress(OSError):
             kernel.write_value(f"{path}/cgroup.freeze", "1")
-        return sorted(end(lambda: members(path), patience_s).values())
-    return sorted(names)
-
-
-def _await_empty(path: str, patience_s: float) -> None:
-    """The kernel says by POLLPRI that `populated` has changed."""
-    deadline = time.monotonic() + patience_s
-    with open(f"{path}/cgroup.events") as events:
-        watch = select.poll()
-        watch.register(events, select.POLLPRI)
-        while "populated 0" not in events.read():
-            if time.monotonic() > deadline:
-                names = ", ".join(map(name_of, members(path)))
-                raise OSError(errno.EBUSY, f"it did not end: {names}")
-            watch.poll(max(0.0, deadline - time.monotonic()) * 1e3)
-            events.seek(0)
+    return sorted((names | end(lambda: members(path), patience_s)).values())
 
 
 def remove(path: str) -> None:
@@ -182,31 +152,57 @@ def remove(path: str) -> None:
             os.rmdir(path)
 
 
-# ---- the runs of a process -----------------------------------------------------------------------
+# ---- ending processes ----------------------------------------------------------------------------
 
 
-def end_runs(path: str, pid: int, started: int, patience_s: float) -> list[str]:
-    """End what the runs of a process started; returns the names of what was killed.
-
-    Parameters
-    ----------
-    path
-        Of the groups, before their number.
-    pid, started
-        Of the process.
-    patience_s
-        How long each step may take.
+def end(find: Callable[[], Iterable[int]], patience_s: float = kernel.BUSY_FOR_S) -> dict[int, str]:
+    """Kill what is found and wait for its end, until nothing living is found: a process may start
+    another while we look. Returns the name of each process that was found living.
 
     Raises
     ------
     OSError
-        EBUSY: some did not end.
+        EBUSY: some did not end. EPERM: one is another user's.
     """
-    names = []
-    folder, start = os.path.split(path)
-    with contextlib.suppress(FileNotFoundError, NotADirectoryError):
-        for name in os.listdir(folder):
-            if name.startswith(f"{start}-") and is_group(f"{folder}/{name}"):
-                names += end_group(f"{folder}/{name}", patience_s)
-                remove(f"{folder}/{name}")
-    return names + end_marked(lambda found: belongs_to(found, pid, started), patience_s)
+    deadline = time.monotonic() + patience_s
+    names: dict[int, str] = {}
+    while found := living(find()):
+        if time.monotonic() > deadline:
+            raise OSError(errno.EBUSY, f"it did not end: {', '.join(map(name_of, found))}")
+        names |= {pid: name_of(pid) for pid in found}
+        for pid in found:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        wait_for_ends(found, deadline - time.monotonic())
+    return names
+
+
+def wait_for_ends(pids: Iterable[int], patience_s: float) -> None:
+    """Return when all these processes have ended, or time has run out.
+
+    A pidfd shows the end of any process, not of children only, without asking again and again.
+    """
+    deadline = time.monotonic() + patience_s
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):
+            handle = os.pidfd_open(pid)
+            try:
+                watch = select.poll()
+                watch.register(handle, select.POLLIN)
+                watch.poll(max(0.0, deadline - time.monotonic()) * 1e3)
+            finally:
+                os.close(handle)
+
+
+def living(pids: Iterable[int]) -> list[int]:
+    """Those that have not ended: zombies have."""
+    return [pid for pid in pids if kernel.start_time(pid) is not None]
+
+
+def name_of(pid: int) -> str:
+    """What the kernel calls a process, or its number where it is gone."""
+    try:
+        with open(f"/proc/{pid}/comm", encoding="utf-8", errors="replace") as file:
+            return file.read().strip()
+    except OSError:
+        return str(pid)

@@ -1,6 +1,6 @@
 """Settings of the machine, changed for a while and always put back.
 
-Owns every change that Noisebook makes to a sysctl, to tracefs or to a mount. The old state is in
+Owns every change that Noisebook makes to a sysctl or to tracefs. The old state is in
 the journal of this process, on disk, before anything is changed. Changes are undone in the reverse
 order: here; when the owner dies, by the process `guardian.py`; or by `repair` at the next start.
 """
@@ -17,7 +17,7 @@ from pathlib import Path
 
 from ..errors import SettingError
 from . import allowed, guardian, kernel, leftovers
-from ._watch import Watched, explained, repair_others, state_folder, watched
+from ._watch import Watched, explained, journalling, state_folder, watched
 
 
 class Change:
@@ -43,14 +43,14 @@ class Change:
         self._owner = os.getpid()
         self.repaired = tuple(repair())
         folder = state_folder()
-        with _explained_lock(folder), guardian.locked(folder):
-            _refuse_held([change for change in wanted if change["kind"] != "umount"], folder)
+        with journalling(folder), guardian.locked(folder):
+            _refuse_held(wanted, folder)
             changes = [prepared for change in wanted if (prepared := _prepared(change))]
             if not changes:
                 return
             mine = watched(folder)
             self.changes, self._watched = tuple(changes), mine  # first: an interrupt may come now
-            mine.add(changes)
+            mine.journal.add(changes)
         try:
             with _alone(folder):
                 mine.guard()
@@ -64,7 +64,10 @@ class Change:
         for number, change in enumerate(changes):
             try:
                 with explained(f"cannot {_description(change)}", change["path"]):
-                    _MAKE[change["kind"]](change)
+                    if change["kind"] == "rmdir":
+                        kernel.make_folder(change["path"])
+                    else:
+                        _write(change)
             except SettingError:
                 with _alone(mine.folder):
                     mine.journal.drop(changes[number:])
@@ -94,7 +97,7 @@ class Change:
         with _undisturbed(), _alone(mine.folder):
             account = mine.journal.end(self.changes)
             mine.relax()
-        self.left += tuple(account.left)
+        self.left += tuple(text for what, text, _ in account if what == guardian.LEFT)
         _report(account)
 
     def __enter__(self) -> "Change":
@@ -117,26 +120,12 @@ class Change:
 def _alone(folder: Path) -> Iterator[None]:
     """Nobody joins or leaves a shared change while it is undone.
 
-    A folder of journals that has disappeared holds no partners.
+    A folder of journals that has disappeared needs no lock.
     """
     with contextlib.ExitStack() as stack:
         with contextlib.suppress(OSError):
             stack.enter_context(guardian.locked(folder))
         yield
-
-
-@contextlib.contextmanager
-def _explained_lock(folder: Path) -> Iterator[None]:
-    """A folder of journals that cannot even be locked."""
-    try:
-        yield
-    except OSError as error:
-        raise SettingError(
-            f"the folder of journals cannot be used: {error.strerror}",
-            where=folder,
-            why="without a journal nothing could be put back after a crash",
-            fix=f"see what is wrong there: ls -ld {folder}; df {folder}",
-        ) from None
 
 
 def apply(values: Mapping[str | Path, object], shared: bool = False) -> Change:
@@ -149,7 +138,7 @@ def apply(values: Mapping[str | Path, object], shared: bool = False) -> Change:
         1 and 0. A file that has the value already is left alone; of a selection ("always [madvise]
         never") the chosen word counts.
     shared
-        Others, in any process, may request the same values meanwhile, shared too. The old ones come
+        Others in this process may request the same values meanwhile, shared too. The old ones come
         back with the end of the last of them.
 
     Returns
@@ -168,16 +157,14 @@ def apply(values: Mapping[str | Path, object], shared: bool = False) -> Change:
     }
     for path, text in texts.items():
         _require_allowed(path, text)
+    sharing = {"shared": True} if shared else {}
     return Change(
-        [
-            {"kind": "write", "path": path, "new": text} | _sharing(shared)
-            for path, text in texts.items()
-        ]
+        [{"kind": "write", "path": path, "new": text} | sharing for path, text in texts.items()]
     )
 
 
 def _require_allowed(path: str, text: str) -> None:
-    """Of the kernel's own files only those on the list are changed."""
+    """Refuse to change a file of the kernel that is not on the list."""
     if not path.startswith(("/proc/", "/sys/")):
         return
     if refused := allowed.refusal(path, text):
@@ -189,11 +176,7 @@ def _require_allowed(path: str, text: str) -> None:
         )
 
 
-def _sharing(shared: bool) -> dict:
-    return {"shared": True} if shared else {}
-
-
-def set_flag(path: str | Path, flag: str) -> Change:
+def set_flag(path: str, flag: str) -> Change:
     """Set a flag in a file of flags, now; unset it at the end.
 
     Parameters
@@ -207,9 +190,9 @@ def set_flag(path: str | Path, flag: str) -> Change:
     Raises
     ------
     SettingError
-        No such file or flag, not allowed, or held by another live process.
+        No such file or flag, or held by another live process.
     """
-    return Change([{"kind": "flag", "path": _absolute(path), "new": flag}])
+    return Change([{"kind": "write", "path": path, "new": flag}])
 
 
 def make_folder(path: str | Path) -> Change:
@@ -225,25 +208,12 @@ def make_folder(path: str | Path) -> Change:
     return Change([{"kind": "rmdir", "path": _absolute(path)}])
 
 
-def mount(fstype: str, path: str | Path) -> Change:
-    """Mount a kernel file system (tracefs, debugfs), now; the last who uses it unmounts it.
-
-    It is left alone where somebody else has mounted it.
-
-    Raises
-    ------
-    SettingError
-        The kernel lacks the file system, or this user may not mount it.
-    """
-    return Change([{"kind": "umount", "path": _absolute(path), "fstype": fstype, "shared": True}])
-
-
 def repair() -> list[str]:
     """Undo what dead processes left changed since the last boot; journals of earlier boots are
     discarded.
 
-    They are found by the journals of this user and, for root, of all users. Where a journal is
-    lost, the names of our tracefs instances, control groups, mounts and files show their owner.
+    They are found by the journals of this user. Where a journal is lost, the names of our tracefs
+    instances, control groups and files show their owner.
 
     Returns
     -------
@@ -255,9 +225,9 @@ def repair() -> list[str]:
         There is no state folder, and none can be made.
     """
     folder = state_folder()
-    with _explained_lock(folder):
+    with journalling(folder):
         sentences = guardian.recover(folder).sentences()
-    return [*sentences, *repair_others(), *leftovers.remove(folder)]
+    return [*sentences, *leftovers.remove()]
 
 
 def _absolute(path: str | Path) -> str:
@@ -265,16 +235,12 @@ def _absolute(path: str | Path) -> str:
 
 
 def _refuse_held(wanted: list[dict], folder: Path) -> None:
-    """Two owners of one setting that do not share it would each put back what the other had set."""
+    """Two owners of one setting would each put back what the other had set."""
     for path in guardian.journals(folder):
         with contextlib.suppress(OSError, ValueError):
             journal = guardian.read_journal(path)
-            held = {
-                other["path"]
-                for other in journal["changes"]
-                for change in wanted
-                if other["path"] == change["path"] and not guardian.is_shared(change, other)
-            }
+            held = {other["path"] for other in journal["changes"]}
+            held &= {change["path"] for change in wanted}
             if held and journal["pid"] != os.getpid() and kernel.alive(journal):
                 raise SettingError(
                     f"the setting is held by another measurement, process {journal['pid']}",
@@ -286,11 +252,12 @@ def _refuse_held(wanted: list[dict], folder: Path) -> None:
 
 def _report(account: guardian.Account) -> None:
     """Warn of what others have changed or use; raise for what could not be undone."""
-    for remark in account.left:
-        warnings.warn(f"left alone: {remark}", RuntimeWarning, stacklevel=4)
-    for _, sentence in account.failed:
-        warnings.warn(f"not put back yet: {sentence}", RuntimeWarning, stacklevel=4)
-    wrong = [sentence for number, sentence in account.failed if number != errno.EBUSY]
+    said = {guardian.LEFT: "left alone", guardian.FAILED: "not put back yet"}
+    for what, text, _ in account:
+        if what in said:
+            warnings.warn(f"{said[what]}: {text}", RuntimeWarning, stacklevel=4)
+    failed = [(text, number) for what, text, number in account if what == guardian.FAILED]
+    wrong = [text for text, number in failed if number != errno.EBUSY]
     if wrong:
         raise SettingError(
             "a setting of the machine could not be put back",
@@ -301,86 +268,31 @@ def _report(account: guardian.Account) -> None:
         )
 
 
-# ---- preparing: what undoes the change, or None where there is nothing to do ---------------------
+# ---- preparing and making ------------------------------------------------------------------------
 
 
 def _prepared(change: dict) -> dict | None:
-    """The change with its time and the kernel's file system around it: what undoing needs."""
-    prepared = _PREPARE[change["kind"]](change)
-    if prepared is None:
-        return None
-    below = kernel.mount_below(change["path"]) if change["kind"] != "umount" else None
-    return prepared | {"at": time.monotonic_ns()} | ({"on": list(below)} if below else {})
-
-
-def _prepare_write(change: dict) -> dict | None:
-    path = change["path"]
-    with explained(f"cannot change the setting to {change['new']!r}", path):
-        old = kernel.read_value(path)
-        if kernel.same(old, change["new"]):
-            sharers = _sharers(change)
-            return change | {"old": sharers[0]["old"]} if sharers else None
-        kernel.check_writable(path)
-    return change | {"old": old}
-
-
-def _prepare_flag(change: dict) -> dict | None:
-    path, flag = change["path"], change["new"]
-    with explained(f"cannot set the flag {flag}", path):
-        if kernel.has_flag(path, flag):
-            return None
-        if not kernel.has_flag(path, kernel.opposite(flag)):
-            raise SettingError(
-                f"there is no flag {flag}",
-                where=path,
-                why="the kernel would not know what is wanted",
-                fix=f"cat {path}",
-            )
-        kernel.check_writable(path)
-    return change
-
-
-def _prepare_folder(change: dict) -> dict:
-    if os.path.lexists(change["path"]):
-        raise SettingError(
-            "the folder exists already",
-            where=change["path"],
-            why="it is somebody else's, and would be removed at the end",
-            fix=f"choose another name, or remove it: rmdir {change['path']}",
-        )
-    return change
-
-
-def _prepare_mount(change: dict) -> dict | None:
-    """Nothing to do where somebody else has mounted it; ours is shared or taken over."""
-    wanted = change["path"], change["fstype"]
-    there = [source for source, *mount in kernel.mounts() if tuple(mount) == wanted]
-    maker = kernel.owner_of(there[-1]) if there else None
-    orphaned = maker is not None and not kernel.alive(maker)
-    return change if not there or orphaned or _sharers(change) else None
-
-
-def _sharers(change: dict) -> list[dict]:
-    """This change, as this process and others have it already."""
-    return guardian.partners(state_folder(), change)
-
-
-_PREPARE = {
-    "write": _prepare_write,
-    "flag": _prepare_flag,
-    "rmdir": _prepare_folder,
-    "umount": _prepare_mount,
-}
-
-
-# ---- making --------------------------------------------------------------------------------------
+    """The change with its time and the old value, which undoing needs; None: nothing to do."""
+    path, now = change["path"], {"at": time.monotonic_ns()}
+    with explained(f"cannot {_description(change)}", path):
+        if change["kind"] == "rmdir":
+            if os.path.lexists(path):  # it is somebody else's, and would be removed at the end
+                raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
+            return change | now
+        old = kernel.read_value(path, change["new"])
+        if not kernel.same(old, change["new"]):
+            kernel.check_writable(path)
+            return change | now | {"old": old}
+    mine = watched(state_folder()).journal.changes
+    shared = [other["old"] for other in mine if guardian.is_shared(change, other)]
+    return change | now | {"old": shared[0]} if shared else None
 
 
 def _write(change: dict) -> None:
     """Write and read back; if the kernel took another value, write the old one again."""
     path, old, new = change["path"], change["old"], change["new"]
     kernel.write_value(path, new)
-    taken = kernel.read_value(path)
+    taken = kernel.read_value(path, new)
     if not kernel.same(taken, new):
         kernel.write_value(path, old)
         raise SettingError(
@@ -391,33 +303,8 @@ def _write(change: dict) -> None:
         )
 
 
-def _mount(change: dict) -> None:
-    with guardian.locked(state_folder()):
-        if not kernel.is_mounted(change["fstype"], change["path"]):
-            kernel.mount(change["fstype"], change["path"])
-
-
-def _flag(change: dict) -> None:
-    kernel.write_value(change["path"], change["new"])
-    if not kernel.has_flag(change["path"], change["new"]):
-        raise OSError(errno.EINVAL, "the flag was not taken")
-
-
-_MAKE = {
-    "write": _write,
-    "flag": _flag,
-    "rmdir": lambda change: kernel.make_folder(change["path"]),
-    "umount": _mount,
-}
-
-
 def _description(change: dict) -> str:
-    return {
-        "write": "set {path} to {new}",
-        "flag": "set {new} in {path}",
-        "rmdir": "make {path}",
-        "umount": "mount {fstype} at {path}",
-    }[change["kind"]].format(**change)
+    return ("make {path}" if change["kind"] == "rmdir" else "set {path} to {new}").format(**change)
 
 
 @contextlib.contextmanager

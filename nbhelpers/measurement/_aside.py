@@ -18,11 +18,6 @@ def aside_folders(folder: Path) -> list[Path]:
     return sorted(path.parent for path in folder.glob("aside/[!.]*/runs.jsonl"))
 
 
-def rows_aside(folder: Path) -> list[dict]:
-    """All runs that were put aside."""
-    return [row for place in aside_folders(folder) for row in read_records(place / "runs.jsonl")]
-
-
 def put_runs_aside(
     folder: Path, rows: list[dict], series: list[dict], stale: Mapping[str, str], recorded: dict
 ) -> set[tuple]:

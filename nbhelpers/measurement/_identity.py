@@ -14,17 +14,14 @@ from ..files import to_json
 from ..workloads import Workload, binary_folder, program_path
 
 FORMAT = "noisebook campaign 1"
-# how a cell's attachments identify themselves; older records do not have it
-_ACCOMPANIED = "accompanied"
 # what recorded data must agree in on a machine that did not measure them
 _PORTABLE = ("workload", "model", "config", "noise")
-_CELL_OF_A_WORKLOAD = ("command", "env", "cpus", "config", "noise")
 _WORDS = {
     "program_digest": "build of the program",
     "cpus": "set of CPUs",
     "env": "environment",
     "config": "placement",
-    _ACCOMPANIED: "disturbance, mitigation or tracer",
+    "accompanied": "disturbance, mitigation or tracer",
 }
 
 
@@ -52,7 +49,9 @@ def _cell_identity(
     workload: Workload, noise: str, accompanied: list[str], folder: Path | None, with_programs: bool
 ) -> dict:
     program = Path(workload.command[0])
-    arguments = [_without_folder(word, folder) for word in workload.command[1:]]
+    arguments = list(workload.command[1:])
+    if folder is not None:
+        arguments = [word.replace(str(folder.absolute()), "FOLDER") for word in arguments]
     identity: dict[str, Any] = {
         "workload": workload.name,
         "model": workload.model,
@@ -65,19 +64,11 @@ def _cell_identity(
         "program_digest": program_digest(program) if with_programs else None,
     }
     if workload.reader is not None:
-        identity["reader"] = _as_read_back(workload.reader.as_dict())
+        identity["reader"] = json.loads(to_json(workload.reader.as_dict()))  # as it is read back
     # marks and process follow from `start`; studies were measured before there were other kinds
     if workload.region.kind not in ("marks", "process"):
         identity["region"] = workload.region.as_dict()
-    return identity | {_ACCOMPANIED: accompanied}
-
-
-def _as_read_back(value: object) -> Any:
-    return json.loads(to_json(value))
-
-
-def _without_folder(word: str, folder: Path | None) -> str:
-    return word if folder is None else word.replace(str(folder.absolute()), "FOLDER")
+    return identity | {"accompanied": accompanied}
 
 
 def _recorded_name(program: Path) -> str:
@@ -108,17 +99,6 @@ def _digest_of(path: Path, *_version: int) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()[:16]
 
 
-def cells_of_workload(recorded: dict, workload: Workload, folder: Path | None) -> set[str]:
-    """Names of the recorded cells that are this very workload, undisturbed."""
-    identity = _cell_identity(workload, "none", [], folder, with_programs=False)
-    wanted = _as_read_back([identity[key] for key in _CELL_OF_A_WORKLOAD])
-    return {
-        name
-        for name, cell in recorded.get("cells", {}).items()
-        if [cell.get(key) for key in _CELL_OF_A_WORKLOAD] == wanted
-    }
-
-
 def stale_cells(recorded: dict, identity: dict) -> dict[str, str]:
     """Cells whose recorded runs are of something else than the campaign now measures under their
     name, and what differs.
@@ -138,29 +118,20 @@ def portable_differences(recorded: dict, identity: dict) -> list[str]:
     """How the recorded cells differ in name, workload, model, placement or noise from those of a
     campaign, a line each; cells that the campaign does not have do not count.
     """
-    old, new = _portable(recorded), _portable(identity)
-    lines = [
-        f"cell '{name}' is part of this campaign and was not recorded"
-        for name in sorted(new.keys() - old.keys())
-    ]
-    for name in sorted(new.keys() & old.keys()):
+    lines = []
+    for name, new in sorted(identity["cells"].items()):
+        old = recorded["cells"].get(name)
+        if old is None:
+            lines.append(f"cell '{name}' is part of this campaign and was not recorded")
+            continue
         lines += [
-            f"cell '{name}', {key}: recorded {old[name].get(key)!r}, now {new[name].get(key)!r}"
-            for key in _differing_keys(old[name], new[name])
+            f"cell '{name}', {key}: recorded {old.get(key)!r}, now {new.get(key)!r}"
+            for key in sorted(_PORTABLE)
+            if old.get(key) != new.get(key)
         ]
     return lines
 
 
-def _portable(campaign: dict) -> dict[str, dict]:
-    return {
-        name: {key: cell.get(key) for key in _PORTABLE} for name, cell in campaign["cells"].items()
-    }
-
-
 def _differing_keys(old: dict, new: dict) -> list[str]:
     """Keys in which two identities of a cell differ."""
-    return [
-        key
-        for key in sorted(old.keys() | new.keys())
-        if old.get(key) != new.get(key) and not (key == _ACCOMPANIED and key not in old)
-    ]
+    return [key for key in sorted(old.keys() | new.keys()) if old.get(key) != new.get(key)]

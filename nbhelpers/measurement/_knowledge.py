@@ -19,11 +19,17 @@ from ..schemas import place_of, schema_error
 
 FOLDER = knowledge() / "metrics"
 SCHEMA = FOLDER / "layer.schema.json"
-TOTAL, LEVEL, TIME = "total", "level", "time"
-_CGROUP = re.compile(r"\{cgroup:[a-z_]+\}")
-_NOT_COUNTERS = {"self", "thread-self", "kmsg", "kcore", "vmcore"}
+TOTAL, LEVEL = "total", "level"
+_PLAIN = ("title", "cost_us", "needs", "in_all")
 # what a process's folder has of counters; root, cwd, fd and exe lead to files of any kind
-_OF_A_PROCESS = {"io", "net", "numa_maps", "sched", "schedstat", "smaps_rollup", "stat", "status"}
+_OF_A_PROCESS = "io|net|numa_maps|sched|schedstat|smaps_rollup|stat|status"
+_NOT_COUNTERS = r"self|thread-self|kmsg|kcore|vmcore|\d+"
+_COUNTERS = re.compile(
+    r"/sys/(?!kernel/(debug|tracing)(/|$))[^/*]+(/.*)?"
+    rf"|/proc/(?!({_NOT_COUNTERS})(/|$))[^*{{]+"
+    rf"|/proc/\{{pid\}}/({_OF_A_PROCESS})(/[^*]*)?"
+    r"|\{cgroup:[a-z_]+\}/[^/]+"
+)
 # layers of the user that were used in this process: their columns are known, too
 _user_layers: dict[str, "Layer"] = {}
 
@@ -81,6 +87,39 @@ class Source:
     options: dict = field(default_factory=dict, compare=False)
 
 
+class MetricReader:
+    """Reads the metrics of one source of a layer; this one stands for a reader that is not
+    installed, and reads nothing.
+
+    Parameters
+    ----------
+    source
+        What it reads.
+    root
+        Folder of a recorded tree of /proc and /sys; "/" is this machine.
+    """
+
+    def __init__(self, source: Source, root: str | Path = "/"):
+        self.source = source
+
+    def lacking(self) -> str:
+        """Why nothing, or not all, can be read here; "" if all can."""
+        return f"its reader '{self.source.reader}' comes with an extra: make doctor names it"
+
+    def open(self, pid: int) -> None:
+        """A run is about to start."""
+
+    def read(self) -> dict[str, float]:
+        """Column: value, as it is now."""
+        return {}
+
+    def shut(self) -> None:
+        """The run is over."""
+
+    def close(self) -> None:
+        """No further run follows; safe to call at any time."""
+
+
 @dataclass(frozen=True)
 class Layer:
     """A metric layer: counters that are switched on together.
@@ -100,8 +139,6 @@ class Layer:
         What is read.
     derived
         Metrics that are worked out of others of the layer: `ratio: [a, b]`, or `minus_own_cpu: a`.
-    note
-        What a reader of the numbers should know.
     """
 
     name: str
@@ -111,7 +148,6 @@ class Layer:
     needs: str = ""
     in_all: bool = True
     derived: tuple[Metric, ...] = ()
-    note: str = ""
 
     @property
     def metrics(self) -> tuple[Metric, ...]:
@@ -147,17 +183,10 @@ def read_layer(path: str | os.PathLike) -> Layer:
 
 
 def _layer(content: dict) -> Layer:
-    plain = {
-        key: content[key]
-        for key in ("title", "cost_us", "needs", "in_all", "note")
-        if key in content
-    }
-    return Layer(
-        content["layer"],
-        sources=tuple(map(_source, content["sources"])),
-        derived=tuple(map(_metric, content.get("derived", ()))),
-        **plain,
-    )
+    plain = {key: content[key] for key in _PLAIN if key in content}
+    sources = tuple(map(_source, content["sources"]))
+    derived = tuple(map(_metric, content.get("derived", ())))
+    return Layer(content["layer"], sources=sources, derived=derived, **plain)
 
 
 def _source(entry: dict) -> Source:
@@ -166,27 +195,14 @@ def _source(entry: dict) -> Source:
 
 
 def _metric(entry: dict) -> Metric:
-    fields = {
-        key: entry[key]
-        for key in ("id", "title", "unit", "kind", "at", "lower_is_better", "factor")
-        if key in entry
-    }
-    consequence = entry.get("consequence") or ""
-    if consequence is True:
-        consequence = "grows with the run time by definition"
-    where = {
-        key: value for key, value in entry.items() if key not in fields and key != "consequence"
-    }
-    return Metric(**fields, consequence=consequence, where=where)
+    known = {key: entry[key] for key in Metric.__dataclass_fields__ if key in entry}
+    if known.get("consequence") is True:
+        known["consequence"] = "grows with the run time by definition"
+    return Metric(**known, where={key: entry[key] for key in entry if key not in known})
 
 
 def _check(content: object, path: Path) -> None:
-    """Against the schema; without jsonschema (a bare Python) a wrong field fails when used."""
-    try:
-        error = schema_error(_schema(), content)
-    except ImportError:
-        return
-    if error:
+    if error := schema_error(_schema(), content):
         raise InputError(
             f"not a metric layer: {error.message}",
             where=f"{path}, at {place_of(error)}",
@@ -225,22 +241,8 @@ def _check_files(layer: Layer, path: Path) -> None:
 
 
 def _is_counter_file(path: str) -> bool:
-    top, *parts = path.strip("/").split("/")
-    if not parts or {"", ".", ".."} & set(parts) or "\0" in path or set(path) & set("[]?"):
-        return False
-    if _CGROUP.fullmatch(top):
-        return path.startswith("{") and len(parts) == 1
-    if not path.startswith("/"):
-        return False
-    if top == "sys":
-        return not (parts[0] == "kernel" and parts[1:2] in (["debug"], ["tracing"])) and (
-            "*" not in parts[0]
-        )
-    if top != "proc" or "*" in path or parts[0].isdecimal():
-        return False
-    if parts[0] == "{pid}":
-        return len(parts) > 1 and parts[1] in _OF_A_PROCESS
-    return "{" not in path and parts[0] not in _NOT_COUNTERS
+    odd = {"", ".", ".."} & set(path.removeprefix("/").split("/")) or set(path) & set("[]?\0")
+    return bool(_COUNTERS.fullmatch(path)) and not odd
 
 
 @cache

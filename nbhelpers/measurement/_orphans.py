@@ -1,19 +1,24 @@
-"""Processes that a run leaves behind: found by the marks in their environment and in their limits,
-killed and reaped.
+"""Processes that a run leaves behind and no control group holds: found by their process group and
+the mark in their environment, killed and reaped.
 
 Owns being the parent of orphans, and that SIGTERM ends this process only after the cleaning up.
 """
 
 import ctypes
 import os
+import re
 import signal
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-from ..machine import run_marks
+from ..machine.run_groups import living
 
 MARK = "NOISEBOOK_RUN"
+_ENTRY = f"{MARK}=".encode()
+_PIDS = os.stat("/proc/self/ns/pid").st_ino
+_OURS = re.compile(rf"{_PIDS}\.(\d+)\.\d+")  # a mark: whose pid is seen from here
 _SET_CHILD_SUBREAPER, _GET_CHILD_SUBREAPER = 36, 37
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -28,20 +33,9 @@ def children() -> frozenset[int]:
         return frozenset()
     found: set[int] = set()
     for thread in os.listdir("/proc/self/task"):
-        with suppress(OSError):
-            found.update(map(int, _content(f"/proc/self/task/{thread}/children").split()))
+        with suppress(OSError), open(f"/proc/self/task/{thread}/children") as file:
+            found.update(map(int, file.read().split()))
     return frozenset(found)
-
-
-def _content(path: str) -> bytes:
-    """A small file of the kernel, without the buffers and decoders of open(), which cost more than
-    the reading.
-    """
-    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        return b"".join(iter(lambda: os.read(fd, 1 << 16), b""))
-    finally:
-        os.close(fd)
 
 
 def kill_and_reap(pid: int) -> bool:
@@ -57,11 +51,9 @@ def kill_and_reap(pid: int) -> bool:
     return True
 
 
-def belongs_to_run(pid: int, leader: int, mark: str, number: int) -> bool:
-    """Whether an adopted child comes from a run: by its group, a mark, or, dead and with no mark to
-    read, its foreign session.
-
-    `mark` is that of the environment, `number` that of the limits.
+def belongs_to_run(pid: int, leader: int, mark: str) -> bool:
+    """Whether an adopted child comes from a run: by its process group, the mark in its environment,
+    or, dead and with no mark to read, its foreign session.
     """
     try:
         with open(f"/proc/{pid}/stat") as file:
@@ -70,55 +62,32 @@ def belongs_to_run(pid: int, leader: int, mark: str, number: int) -> bool:
         return False
     return (
         int(group) == leader
-        or _is_in_run(pid, mark, number)
+        or (mark != "" and mark_of(pid) == mark)
         or (state == "Z" and int(session) != os.getsid(0))
     )
 
 
-def _is_in_run(pid: int | str, mark: str, number: int) -> bool:
-    """A run within the run marks its processes anew; when its harness is dead, they are ours."""
-    found = run_marks.mark_of(pid)
-    if found and (found == number or run_marks.owner_is_dead(found)):
-        return True
-    return _is_marked(pid, mark, exact=True)
-
-
-def find_run(mark: str, number: int) -> list[int]:
-    """All processes that carry a mark of the run."""
-    return [
-        int(pid)
-        for pid in os.listdir("/proc")
-        if pid.isdigit() and (run_marks.mark_of(pid) == number or _is_marked(pid, mark, exact=True))
-    ]
-
-
-def _is_marked(pid: int | str, mark: str, exact: bool) -> bool:
-    wanted = f"\0{MARK}={mark}".encode() + (b"\0" if exact else b"")
+def mark_of(pid: int) -> str:
+    """The mark in a process's environment; "" without one."""
     try:
         with open(f"/proc/{pid}/environ", "rb") as file:
-            return wanted in b"\0" + file.read() + b"\0"
+            found = [entry for entry in file.read().split(b"\0") if entry.startswith(_ENTRY)]
     except OSError:
-        return False
+        return ""
+    return os.fsdecode(found[0].removeprefix(_ENTRY)) if found else ""
 
 
-def kill_marked(mark: str) -> set[int]:
-    """Kill every process that carries the mark of a campaign's runs in its environment; returns
-    their pids.
-    """
-    killed: set[int] = set()
-    for _ in range(20):
-        living = {
-            int(pid)
-            for pid in os.listdir("/proc")
-            if pid.isdigit() and _is_marked(pid, mark, exact=False)
-        } - killed
-        for pid in living:
-            with suppress(ProcessLookupError, PermissionError):
-                os.kill(pid, signal.SIGKILL)
-        killed |= living
-        if not living:
-            break
-    return killed
+def new_mark() -> str:
+    """The mark of one run: the namespace that this process's pid is of, the pid, and a number."""
+    return f"{_PIDS}.{os.getpid()}.{time.monotonic_ns()}"
+
+
+def abandoned() -> list[int]:
+    """Living processes of runs whose harness is dead, wherever it measured."""
+    marks = {pid: mark_of(pid) for pid in map(int, filter(str.isdigit, os.listdir("/proc")))}
+    owners = {mark: _OURS.fullmatch(mark) for mark in marks.values()}
+    dead = {mark for mark, own in owners.items() if own and not living([int(own[1])])}
+    return [pid for pid, mark in marks.items() if mark in dead - {os.environ.get(MARK)}]
 
 
 @contextmanager

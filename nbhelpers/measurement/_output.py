@@ -3,7 +3,6 @@
 import math
 import os
 import re
-from collections.abc import Mapping
 
 _HEAD = TAIL = 64 * 1024
 _LARGEST_PIPE = 1024 * 1024
@@ -12,6 +11,31 @@ _LINE = re.compile(r"^noisebook: (\S+)((?: +[^\s=]+=\S*)*)\s*$", re.MULTILINE)
 _SERIES = re.compile(r"^noisebook-series: (\S+) (\S+)((?: +\S+)*)\s*$", re.MULTILINE)
 _INTEGER = re.compile(r"[-+]?\d{1,18}")
 _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
+
+
+class Excluded(Exception):
+    """A run is excluded: the text is the reason, for the message."""
+
+    status = ""
+
+    def __init__(self, reason: str, status: str = ""):
+        super().__init__(reason)
+        self.status = status or self.status
+
+
+class NotReported(Excluded):
+    """A number that is not where it should be."""
+
+    status = "unreadable output"
+
+
+class NoRegion(Excluded):
+    """A region that never began or ended; the text has the fix."""
+
+    status = "no region"
+
+    def __init__(self, reason: str):
+        super().__init__(f"its timed region is not known: {reason}")
 
 
 class Capture:
@@ -87,7 +111,7 @@ def parse_series(text: str) -> dict[str, dict]:
 
     Raises
     ------
-    ValueError
+    NotReported
         A value is not a finite number, or two lines of a name differ in unit.
     """
     found: dict[str, dict] = {}
@@ -95,14 +119,9 @@ def parse_series(text: str) -> dict[str, dict]:
         series = found.setdefault(name, {"unit": unit, "values": []})
         values = [number(word) for word in words.split()]
         if series["unit"] != unit or any(isinstance(value, str) for value in values):
-            raise ValueError(f"the series '{name}' has a value that is no number, or two units")
+            raise NotReported(f"the series '{name}' has a value that is no number, or two units")
         series["values"] += map(float, values)
     return found
-
-
-def count_values(series: Mapping[str, dict]) -> int:
-    """How many values there are in all series."""
-    return sum(len(one["values"]) for one in series.values())
 
 
 def number(text: str) -> int | float | str:

@@ -1,61 +1,37 @@
-"""perf_event_open(2) for a process that waits: one counter an event and thread, inherited by what
+"""Counters of perf on a process that waits: one counter an event and thread, inherited by what
 the threads start later.
 
 Counters are read as file descriptors; no process is started for them. Events go by the names that
 `perf list` has for them.
 """
 
-import ctypes
 import errno
 import os
-import platform
 import re
-import struct
-from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
 from ..errors import Unavailable
-from ..machine import privileged
-from ._knowledge import Metric, Source
+from ..machine import kernel, privileged
+from ..machine.perf_event import EXCLUDE_KERNEL_AND_HYPERVISOR, open_counter, read_counter
+from ._knowledge import Metric, MetricReader, Source
 from .families import threads_of
 
 HARDWARE, SOFTWARE, TRACEPOINT, CACHE, RAW = 0, 1, 2, 3, 4
-_NAMED = {
-    "cycles": (0, 0),
-    "instructions": (0, 1),
-    "cache-references": (0, 2),
-    "cache-misses": (0, 3),
-    "branches": (0, 4),
-    "branch-misses": (0, 5),
-    "bus-cycles": (0, 6),
-    "stalled-cycles-frontend": (0, 7),
-    "stalled-cycles-backend": (0, 8),
-    "ref-cycles": (0, 9),
-    "cpu-clock": (1, 0),
-    "task-clock": (1, 1),
-    "page-faults": (1, 2),
-    "context-switches": (1, 3),
-    "cpu-migrations": (1, 4),
-    "minor-faults": (1, 5),
-    "major-faults": (1, 6),
-    "alignment-faults": (1, 7),
-    "emulation-faults": (1, 8),
-    "cgroup-switches": (1, 11),
-}
+# in the order of linux/perf_event.h
+_HARDWARE_EVENTS = """
+cycles instructions cache-references cache-misses branches branch-misses bus-cycles
+stalled-cycles-frontend stalled-cycles-backend ref-cycles
+"""
+_SOFTWARE_EVENTS = """
+cpu-clock task-clock page-faults context-switches cpu-migrations minor-faults major-faults
+alignment-faults emulation-faults dummy bpf-output cgroup-switches
+"""
 _CACHES = {"L1-dcache": 0, "L1-icache": 1, "LLC": 2, "dTLB": 3, "iTLB": 4, "branch": 5, "node": 6}
 _OPERATIONS = {"load": 0, "store": 1, "prefetch": 2}
-_NEEDS_KERNEL = {
-    "context-switches",
-    "cpu-migrations",
-    "cgroup-switches",
-}  # they happen in the kernel: with exclude_kernel they would count 0
-_SYSCALLS = {"x86_64": 298, "aarch64": 241, "riscv64": 241, "ppc64le": 319, "s390x": 331}
-_DISABLED, _INHERIT, _EXCLUDE_KERNEL, _EXCLUDE_HYPERVISOR = 1, 1 << 1, 1 << 5, 1 << 6
-_TIMES = 1 | 2  # read_format: time_enabled, time_running
-_CLOSE_ON_EXEC = 8
-_FSOPEN, _FSCONFIG, _FSMOUNT = 430, 431, 432  # the same number on every architecture
-_libc = ctypes.CDLL(None, use_errno=True)
+# they happen in the kernel: with exclude_kernel they would count 0
+_NEEDS_KERNEL = {"context-switches", "cpu-migrations", "cgroup-switches"}
+_DISABLED, _INHERIT = 1, 1 << 1
 
 
 def event_config(name: str) -> tuple[int, int]:
@@ -67,8 +43,9 @@ def event_config(name: str) -> tuple[int, int]:
     OSError
         ENOENT: there is no such event.
     """
-    if name in _NAMED:
-        return _NAMED[name]
+    for kind, names in ((HARDWARE, _HARDWARE_EVENTS), (SOFTWARE, _SOFTWARE_EVENTS)):
+        if name in names.split():
+            return kind, names.split().index(name)
     if re.fullmatch("r[0-9a-fA-F]+", name):
         return RAW, int(name[1:], 16)
     cache_event = re.fullmatch(f"({'|'.join(_CACHES)})-({'|'.join(_OPERATIONS)})(s|-misses)", name)
@@ -84,42 +61,14 @@ def event_config(name: str) -> tuple[int, int]:
 def _tracepoint(name: str) -> int:
     """The number of a tracepoint, the same until the next boot."""
     path = f"events/{name.replace(':', '/')}/id"
-    for folder in ("/sys/kernel/tracing", "/sys/kernel/debug/tracing"):
-        with suppress(OSError):
+    try:
+        with kernel.file_system(kernel.TRACEFS) as folder:
             return int(Path(folder, path).read_text())
-    with suppress(OSError):
+    except PermissionError:
         return privileged.tracepoint(*name.split(":", 1))
-    mount = _detached_tracefs()
-    try:
-        fd = os.open(path, os.O_RDONLY, dir_fd=mount)
-        try:
-            return int(os.read(fd, 32))
-        finally:
-            os.close(fd)
-    finally:
-        os.close(mount)
 
 
-def _detached_tracefs() -> int:
-    """tracefs without a place in the tree of mounts (fsmount(2)): nobody else sees it, and it goes
-    with its file descriptor.
-    """
-    opened = _checked(_libc.syscall(_FSOPEN, b"tracefs", 1))
-    try:
-        _checked(_libc.syscall(_FSCONFIG, opened, 6, None, None, 0))
-        return _checked(_libc.syscall(_FSMOUNT, opened, 1, 0))
-    finally:
-        os.close(opened)
-
-
-def _checked(result: int) -> int:
-    if result < 0:
-        code = ctypes.get_errno()
-        raise OSError(code, os.strerror(code))
-    return result
-
-
-def open_counter(
+def open_inherited(
     kind: int,
     config: int,
     pid: int,
@@ -128,54 +77,10 @@ def open_counter(
     disabled: bool = False,
 ) -> int:
     """A counter on one thread (0: this one) and all that it starts from now on; returns a file
-    descriptor.
-
-    Raises
-    ------
-    OSError
-        ENOENT or EOPNOTSUPP: no such event here; EACCES or EPERM: not allowed
-        (kernel.perf_event_paranoid); ESRCH: no such thread; EINVAL: the group is full.
+    descriptor. Errors as `perf_event.open_counter`.
     """
-    number = _SYSCALLS.get(platform.machine())
-    if number is None:
-        raise OSError(errno.ENOSYS, f"perf_event_open on {platform.machine()}")
-    flags = (
-        _DISABLED * disabled
-        | _INHERIT
-        | (_EXCLUDE_KERNEL | _EXCLUDE_HYPERVISOR if user_only else 0)
-    )
-    try:
-        return _checked(
-            _libc.syscall(number, _attributes(kind, config, flags), pid, -1, group, _CLOSE_ON_EXEC)
-        )
-    except PermissionError:
-        return privileged.counter(kind, config, pid, -1, flags, group)
-
-
-def open_cpu_counter(kind: int, config: int, cpu: int) -> int:
-    """A counter on a CPU, whoever runs there; returns a file descriptor. Errors as `open_counter`;
-    it takes root or kernel.perf_event_paranoid <= 0.
-    """
-    number = _SYSCALLS.get(platform.machine())
-    if number is None:
-        raise OSError(errno.ENOSYS, f"perf_event_open on {platform.machine()}")
-    try:
-        return _checked(
-            _libc.syscall(number, _attributes(kind, config, 0), -1, cpu, -1, _CLOSE_ON_EXEC)
-        )
-    except PermissionError:
-        return privileged.counter(kind, config, -1, cpu, 0)
-
-
-def _attributes(kind: int, config: int, flags: int) -> bytes:
-    return struct.pack("IIQQQQQ", kind, 112, config, 0, 0, _TIMES, flags).ljust(112, b"\0")
-
-
-def read_counter(fd: int) -> tuple[int, int, int]:
-    """Value, time enabled and time running (ns); the two times differ where counters had to take
-    turns.
-    """
-    return struct.unpack("QQQ", os.read(fd, 24))
+    flags = _DISABLED * disabled | _INHERIT | EXCLUDE_KERNEL_AND_HYPERVISOR * user_only
+    return open_counter(kind, config, pid, flags=flags, group=group)
 
 
 @cache
@@ -185,18 +90,16 @@ def available(events: tuple[str, ...]) -> tuple[dict[str, tuple[int, int, bool]]
     """
     usable, missing = {}, {}
     for name in events:
-        for user_only in (False, True):
+        for user_only in (False,) if name in _NEEDS_KERNEL else (False, True):
             try:
                 kind, config = event_config(name)
-                os.close(open_counter(kind, config, 0, user_only))
+                os.close(open_inherited(kind, config, 0, user_only))
             except OSError as error:
                 missing[name] = _reason(error, name)
-                if error.errno in (errno.EACCES, errno.EPERM) and name not in _NEEDS_KERNEL:
-                    continue
             else:
                 usable[name] = (kind, config, user_only)
                 missing.pop(name, None)
-            break
+                break
     return usable, missing
 
 
@@ -212,7 +115,7 @@ def _reason(error: OSError, name: str) -> str:
     return error.strerror or str(error)
 
 
-class PerfReader:
+class PerfReader(MetricReader):
     """The metrics of a source of perf events, on all threads of a process and on what they start.
 
     Counters of one `group` are on and off together, so that their ratios hold even where the
@@ -226,7 +129,8 @@ class PerfReader:
         group ("": the least of all).
     """
 
-    def __init__(self, source: Source, root: object = "/"):
+    def __init__(self, source: Source, root: str | Path = "/"):
+        super().__init__(source)
         self._counted = {
             metric.where["event"]: metric for metric in source.metrics if "event" in metric.where
         }
@@ -276,7 +180,7 @@ class PerfReader:
         if not self._held:
             for kind, config, _ in usable.values():
                 if kind == TRACEPOINT:
-                    self._held.append(open_counter(kind, config, 0, disabled=True))
+                    self._held.append(open_inherited(kind, config, 0, disabled=True))
 
     def _open_on_thread(
         self, metric: Metric, arguments: tuple[int, int, int, bool], leaders: dict[str, int]
@@ -284,12 +188,12 @@ class PerfReader:
         group = metric.where.get("group", "")
         try:
             try:
-                fd = open_counter(*arguments, group=leaders.get(group, -1))
+                fd = open_inherited(*arguments, group=leaders.get(group, -1))
             except OSError as error:
                 if error.errno != errno.EINVAL or group not in leaders:
                     raise
                 # more events than the hardware can count together: this one takes turns alone
-                fd = open_counter(*arguments)
+                fd = open_inherited(*arguments)
         except OSError as error:
             if error.errno == errno.EMFILE:
                 raise Unavailable(
@@ -317,9 +221,8 @@ class PerfReader:
 
     def shut(self) -> None:
         """The run is over: close its counters."""
-        for _, fd in self._open:
-            os.close(fd)
-        self._open = []
+        while self._open:
+            os.close(self._open.pop()[1])  # forgotten first: Ctrl-C may come in between
 
     def close(self) -> None:
         """Close all counters."""

@@ -6,30 +6,18 @@ no others.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol, TypeVar
+from typing import Any
 
 import numpy as np
 
 
-class ComparedCell(Protocol):
-    """A cell, of which this module needs only what it is compared with."""
-
-    @property
-    def name(self) -> str: ...
-
-    def is_compared_with(self, other: Any) -> bool: ...
-
-
-AnyCell = TypeVar("AnyCell", bound=ComparedCell)
-
-
 def missing_runs(
     done: Sequence[tuple[int, str]],
-    cells: Sequence[AnyCell],
+    cells: Sequence[Any],
     rounds: int,
     first: int,
-    order: Callable[[int], Sequence[AnyCell]],
-) -> list[tuple[int, AnyCell]]:
+    order: Callable[[int], Sequence[Any]],
+) -> list[tuple[int, Any]]:
     """Rounds and cells that are still to be measured, in order.
 
     Parameters
@@ -55,7 +43,7 @@ def missing_runs(
     wanted_pairs = _compared_pairs(cells)
     present = _present([(number, name) for number, name in done if name in place], place)
     together = _together([seen for number, seen in present.items() if number < first], len(cells))
-    missing: list[tuple[int, AnyCell]] = []
+    missing: list[tuple[int, Any]] = []
     number = first
     while (needed := (wanted_pairs & (together < rounds)).any(axis=1)).any():
         seen = present.get(number, np.zeros(len(cells), bool))
@@ -66,7 +54,22 @@ def missing_runs(
     return missing
 
 
-def _compared_pairs(cells: Sequence[AnyCell]) -> np.ndarray:
+def first_rounds(done: Sequence[tuple[int, str]], cells: Sequence[Any], rounds: int) -> int:
+    """The number of the round before which every two cells that are compared were measured
+    together `rounds` times, or the end of all rounds.
+    """
+    place = {cell.name: at for at, cell in enumerate(cells)}
+    wanted_pairs = _compared_pairs(cells)
+    together = np.zeros((len(cells), len(cells)), int)
+    present = _present([one for one in done if one[1] in place], place)
+    for number in sorted(present):
+        together += np.outer(present[number], present[number])
+        if not (wanted_pairs & (together < rounds)).any():
+            return number + 1
+    return max(present, default=-1) + 1
+
+
+def _compared_pairs(cells: Sequence[Any]) -> np.ndarray:
     """Which two cells are compared with each other (cells × cells)."""
     pairs = np.eye(len(cells), dtype=bool)
     for row, one in enumerate(cells):

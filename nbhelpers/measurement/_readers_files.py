@@ -18,7 +18,7 @@ from pathlib import Path
 from ..errors import Unavailable
 from ..machine import kernel
 from ._kernel import parse_hex_rows, parse_interrupts, parse_line, parse_rows, parse_softirqs
-from ._knowledge import Metric, Source
+from ._knowledge import Metric, MetricReader, Source
 
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 FORMATS: dict[str, Callable[[str], dict]] = {
@@ -36,7 +36,7 @@ _COMBINE: dict[str, Callable[[list[float]], float]] = {
 }
 
 
-class FileReader:
+class FileReader(MetricReader):
     """The metrics of one source of files.
 
     Parameters
@@ -50,26 +50,31 @@ class FileReader:
     """
 
     def __init__(self, source: Source, root: str | Path = "/"):
-        self._source = source
+        super().__init__(source, root)
         self._root = str(root).rstrip("/")
         self._fds: dict[str, int] = {}
         self._parse = FORMATS[source.options["format"]]
-        self._plain = {
-            metric.id: one for metric in source.metrics if (one := _plain_key(metric)) is not None
-        }
         # the files of a process are not those of the next
         self._per_process = "{" in source.options["path"]
         self._files: dict[str, str] = {} if self._per_process else self._resolved(os.getpid())
 
     def lacking(self) -> str:
         """Why nothing can be read here; "" if something can."""
-        path = self._source.options["path"]
+        path = self.source.options["path"]
         files = self._resolved(os.getpid()) if self._per_process else self._files
         if not files:
             return f"this machine has no {path}"
         if not any(os.access(file, os.R_OK) for file in files):
             return f"{path} cannot be read by this user"
-        return ""
+        texts = [self._text(file) for file in files]
+        self.close()
+        rows = [self._rows(text) for text in texts if text is not None]
+        absent = [
+            str(metric.where.get("key", metric.id))
+            for metric in self.source.metrics
+            if not any(_selected(metric, one) for one in rows)
+        ]
+        return f"{path} has no {', '.join(dict.fromkeys(absent))}" if absent else ""
 
     def open(self, pid: int) -> None:
         """A run is about to start; its files are found."""
@@ -85,14 +90,9 @@ class FileReader:
             if (text := self._text(path)) is not None
         ]
         values: dict[str, float] = {}
-        for metric in self._source.metrics:
-            if len(raw) == 1 and (key := self._plain.get(metric.id)) in raw[0][1]:
-                value = _number(raw[0][1][key], _columns(metric), metric.where.get("scale", 1))
-                values |= {} if value is None else {metric.id: value}
-                continue
-            values.update(
-                _combined(metric, [(label, _selected(metric, found)) for label, found in raw])
-            )
+        for metric in self.source.metrics:
+            found = [(label, _selected(metric, rows)) for label, rows in raw]
+            values |= _combined(metric, found)
         return values
 
     def shut(self) -> None:
@@ -110,7 +110,7 @@ class FileReader:
         """Path: label. The label is what the files named by `label` hold, then what the `*` stand
         for.
         """
-        path: str | None = self._source.options["path"].replace("{pid}", str(pid))
+        path: str | None = self.source.options["path"].replace("{pid}", str(pid))
         if path is not None and "{cgroup:" in path:
             path = _in_cgroup(path, pid, self._root)
         if path is None:
@@ -118,7 +118,7 @@ class FileReader:
         pattern = self._root + path
         if "*" not in pattern:
             return {pattern: ""} if os.path.exists(pattern) else {}
-        skip = self._source.options.get("skip", ())
+        skip = self.source.options.get("skip", ())
         expression = re.compile("(.*)".join(map(re.escape, pattern.split("*"))))
         files = {}
         for name in sorted(glob.glob(pattern), key=_natural):
@@ -130,11 +130,11 @@ class FileReader:
 
     def _label(self, path: str, label: str) -> str:
         names = []
-        for name in self._source.options.get("label", ()):
+        for name in self.source.options.get("label", ()):
             stem = Path(path).name.rpartition("_")[0]
             with suppress(OSError):
                 names.append((Path(path).parent / name.replace("{stem}", stem)).read_text().strip())
-        words = names if names and self._source.options.get("label_only") else [*names, label]
+        words = names if names and self.source.options.get("label_only") else [*names, label]
         return re.sub(r"\W+", "_", "_".join(words)).strip("_")
 
     def _rows(self, text: str) -> dict:
@@ -173,7 +173,7 @@ def _natural(path: str) -> list:
     return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", path)]
 
 
-_OF_RUNS = re.compile(rf"/{kernel.OURS}[\d-]+-run-\d+$", re.MULTILINE)
+_OF_RUNS = re.compile(rf"/{kernel.OURS}[\d-]+-(run|campaign)-\d+$", re.MULTILINE)
 
 
 def _in_cgroup(pattern: str, pid: int, root: str) -> str | None:
@@ -211,12 +211,6 @@ def _group_folder(controller: str, membership: str, root: str) -> str | None:
             inside = os.path.relpath(group, words[3]) if group.startswith(words[3]) else "."
             return os.path.normpath(words[4] + "/" + inside)
     return None
-
-
-def _plain_key(metric: Metric) -> str | None:
-    """The one row of a file that a metric is; None of what has to be looked for."""
-    key = metric.where.get("key", "")
-    return key if isinstance(key, str) and "*" not in key + metric.id else None
 
 
 def _columns(metric: Metric) -> list[int]:

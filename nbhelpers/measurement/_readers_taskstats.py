@@ -9,8 +9,9 @@ import os
 import socket
 import struct
 from contextlib import suppress
+from pathlib import Path
 
-from ._knowledge import Source
+from ._knowledge import MetricReader, Source
 
 _NETLINK_GENERIC, _CONTROLLER, _GET_FAMILY, _TASKSTATS_GET = 16, 16, 3, 1
 # of linux/genetlink.h and linux/taskstats.h
@@ -41,12 +42,8 @@ class Taskstats:
         try:
             self._socket.settimeout(1)
             self._socket.bind((0, 0))
-            self._family = struct.unpack(
-                "H",
-                _attributes(self._query(_CONTROLLER, _GET_FAMILY, _FAMILY_NAME, b"TASKSTATS\0"))[
-                    _FAMILY_ID
-                ],
-            )[0]
+            answer = self._query(_CONTROLLER, _GET_FAMILY, _FAMILY_NAME, b"TASKSTATS\0")
+            (self._family,) = struct.unpack("H", answer[_FAMILY_ID])
         except BaseException:
             self.close()
             raise
@@ -59,25 +56,20 @@ class Taskstats:
         OSError
             ESRCH: no such process, not even one that waits to be reaped; EPERM: not allowed.
         """
-        answer = _attributes(
-            _attributes(
-                self._query(self._family, _TASKSTATS_GET, _BY_PROCESS, struct.pack("I", pid))
-            )[_ANSWER_PROCESS]
-        )
+        asked = struct.pack("I", pid)
+        found = self._query(self._family, _TASKSTATS_GET, _BY_PROCESS, asked)
+        answer = _attributes(found[_ANSWER_PROCESS])
         return dict(zip(_FIELDS, struct.unpack_from(f"{len(_FIELDS)}Q", answer[_STATS], 16)))
 
-    def _query(self, family: int, command: int, attribute: int, value: bytes) -> bytes:
-        body = (
-            struct.pack("BBHHH", command, 1, 0, 4 + len(value), attribute)
-            + value
-            + b"\0" * (-len(value) % 4)
-        )
+    def _query(self, family: int, command: int, attribute: int, value: bytes) -> dict[int, bytes]:
+        padded = value + b"\0" * (-len(value) % 4)
+        body = struct.pack("BBHHH", command, 1, 0, 4 + len(value), attribute) + padded
         self._socket.send(struct.pack("IHHII", 16 + len(body), family, 1, 0, 0) + body)
         answer = self._socket.recv(1 << 14)
         if struct.unpack_from("H", answer, 4)[0] == 2:  # NLMSG_ERROR
             code = -struct.unpack_from("i", answer, 16)[0]
             raise OSError(code, os.strerror(code))
-        return answer[20:]
+        return _attributes(answer[20:])
 
     def close(self) -> None:
         """Close the socket."""
@@ -95,7 +87,7 @@ def _attributes(data: bytes) -> dict[int, bytes]:
     return found
 
 
-class TaskstatsReader:
+class TaskstatsReader(MetricReader):
     """The metrics of a source of taskstats; `field` of a metric is one of timeslices, wait_ns,
     io_wait_ns, cpu_ns, ….
 
@@ -103,8 +95,8 @@ class TaskstatsReader:
     kernel; until it is reaped its schedstat has the same numbers.
     """
 
-    def __init__(self, source: Source, root: object = "/"):
-        self._source = source
+    def __init__(self, source: Source, root: str | Path = "/"):
+        super().__init__(source)
         self._pid = 0
         self._taskstats: Taskstats | None = None
 
@@ -139,11 +131,8 @@ class TaskstatsReader:
                 with open(f"/proc/{self._pid}/schedstat") as file:
                     cpu_ns, wait_ns, timeslices = map(int, file.read().split())
                 sums |= {"cpu_ns": cpu_ns, "wait_ns": wait_ns, "timeslices": timeslices}
-            return {metric.id: sums[metric.where["field"]] for metric in self._source.metrics}
+            return {metric.id: sums[metric.where["field"]] for metric in self.source.metrics}
         return {}
-
-    def shut(self) -> None:
-        """The run is over."""
 
     def close(self) -> None:
         """Close the socket; the next reading opens it again."""

@@ -5,6 +5,7 @@ Owns the rule that a file counts only if this very run wrote it.
 """
 
 import csv
+import glob
 import io
 import json
 import math
@@ -17,13 +18,7 @@ from typing import Any
 from ..reading import load_yaml
 from ..workloads import Report
 from ..workloads.reader import Reader, Table
-from ._output import ROOM_FOR_SERIES, number
-
-_TAIL_LINES = 5
-
-
-class NotReported(Exception):
-    """A number that is not where it should be; the text is the message."""
+from ._output import ROOM_FOR_SERIES, NotReported, number
 
 
 @dataclass(frozen=True)
@@ -35,7 +30,7 @@ class Sources:
     output: str
     errors: str
 
-    def written(self, glob: str) -> list[Path]:
+    def written(self, pattern: str) -> list[Path]:
         """The files of this name or glob that the run wrote.
 
         Raises
@@ -43,7 +38,7 @@ class Sources:
         NotReported
             They are there, and older than the run.
         """
-        found = _files(self.folder, glob)
+        found = _files(self.folder, pattern)
         fresh = [path for path in found if _state(path) != self.before.get(path)]
         if found and not fresh:
             written = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(found[0].stat().st_mtime))
@@ -52,16 +47,16 @@ class Sources:
             )
         return fresh
 
-    def text(self, reader: Reader, glob: str | None) -> str:
+    def text(self, reader: Reader, file: str | None) -> str:
         """The text of a file of the run; None: what it printed, and the files of the reader."""
-        if glob is None:
+        if file is None:
             files = [path for pattern in reader.files for path in self.written(pattern)]
             return "\n".join([self.output, self.errors, *map(_content, files)])
-        files = self.written(glob)
+        files = self.written(file)
         if len(files) != 1:
             names = ", ".join(path.name for path in files[:4])
             raise NotReported(
-                f"it wrote {f'{len(files)} files' if files else 'no file'} {glob}"
+                f"it wrote {f'{len(files)} files' if files else 'no file'} {file}"
                 + (f" ({names}), one is expected" if files else f" in {self.folder}")
             )
         return _content(files[0])
@@ -69,14 +64,14 @@ class Sources:
 
 def snapshot(folder: str | Path, reader: Reader | None) -> dict[Path, tuple]:
     """The state of the files of a reader now, to see later which ones a run wrote."""
-    globs = () if reader is None else reader.globs
-    return {path: _state(path) for glob in globs for path in _files(Path(folder), glob)}
+    patterns = () if reader is None else reader.globs
+    return {path: _state(path) for one in patterns for path in _files(Path(folder), one)}
 
 
-def _files(folder: Path, glob: str) -> list[Path]:
-    if Path(glob).is_absolute():
-        folder, glob = Path(Path(glob).anchor), str(Path(glob).relative_to(Path(glob).anchor))
-    return sorted(path for path in folder.glob(glob) if path.is_file())
+def _files(folder: Path, pattern: str) -> list[Path]:
+    """Those of this name or glob; one that is absolute does not begin at the folder."""
+    found = glob.glob(pattern, root_dir=folder, recursive=True, include_hidden=True)
+    return sorted(path for name in found if (path := folder / name).is_file())
 
 
 def _state(path: Path) -> tuple:
@@ -102,8 +97,7 @@ def find_reports(reader: Reader, sources: Sources, needed: set[str]) -> dict:
     Raises
     ------
     NotReported
-        One that is needed is not found; the message has what was sought, and the last lines
-        printed.
+        One that is needed is not found; the message has what was sought.
     """
     columns: dict[str, int | float | str] = {}
     for report in reader.reports:
@@ -111,14 +105,11 @@ def find_reports(reader: Reader, sources: Sources, needed: set[str]) -> dict:
             value = _value_of(report, reader, sources)
         except NotReported as error:
             if report.name in needed:
-                raise NotReported(
-                    f"the report '{report.name}' was not found: {error}; {last_lines(sources)}"
-                ) from None
+                raise NotReported(f"the report '{report.name}' was not found: {error}") from None
             continue
         if report.name in needed and not (isinstance(value, (int, float)) and value > 0):
             raise NotReported(
-                f"the report '{report.name}' is no positive number: {value!r}, by {report.sought};"
-                f" {last_lines(sources)}"
+                f"the report '{report.name}' is no positive number: {value!r}, by {report.sought}"
             )
         if report.factor != 1.0 and not isinstance(value, str):
             value *= report.factor
@@ -180,12 +171,10 @@ def _parsed(report: Report, text: str) -> Any:
             return load_yaml(text, yaml.SafeLoader, report.file or "its output", "report")
         begins = re.search(r"^\s*[\[{]", text, re.MULTILINE)  # programs print notes before it
         return json.JSONDecoder().raw_decode(text[begins.start() :].lstrip() if begins else text)[0]
-    except ValueError as error:
-        raise NotReported(f"{report.file or 'its output'} is not {form.upper()}: {error}") from None
-    except Exception as error:  # of yaml, which is imported only where it is needed
-        raise NotReported(
-            f"{report.file or 'its output'} is not {form.upper()}: {str(error).splitlines()[0]}"
-        ) from None
+    except Exception as error:  # of yaml, which is imported only where it is needed, or of json
+        reason = str(error).splitlines()[0]
+        what = report.file or "its output"
+        raise NotReported(f"{what} is not {form.upper()}: {reason}") from None
 
 
 def _by_column(report: Report, text: str) -> str:
@@ -204,20 +193,6 @@ def _by_column(report: Report, text: str) -> str:
         return chosen[report.row][report.column] or ""
     except IndexError:
         raise NotReported(f"no {report.sought}: {len(chosen)} rows are left") from None
-
-
-def last_lines(sources: Sources) -> str:
-    """The end of what a run printed, for a message."""
-    lines = [
-        line
-        for text in (sources.output, sources.errors)
-        for line in text.strip().splitlines()[-_TAIL_LINES:]
-    ]
-    return (
-        "it printed nothing"
-        if not lines
-        else "the last lines it printed:\n    " + "\n    ".join(line[:200] for line in lines)
-    )
 
 
 def tables_and_series(reader: Reader, text: str) -> tuple[dict, dict]:

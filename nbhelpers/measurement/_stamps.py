@@ -1,15 +1,11 @@
-"""When something was written: output through sockets that the kernel stamps, and wake-ups whose
-delay the kernel accounts for.
-"""
+"""When something was written: output through sockets that the kernel stamps."""
 
-import os
 import re
 import socket
 import struct
 import time
 from bisect import bisect_left
 from collections.abc import Iterator
-from contextlib import suppress
 
 from ._output import TAIL, Capture
 
@@ -96,51 +92,12 @@ def stamped_pair() -> tuple[int, int]:
     return ours.detach(), theirs.detach()
 
 
-class WakeUps:
-    """How late this thread was woken: the kernel's account of its time on a run queue (schedstat).
-
-    Notes
-    -----
-    A thread that waits on a pipe is woken by the write itself, but runs only when a CPU is free for
-    it.
-    """
-
-    def __init__(self):
-        self._fd, self._before_ns = -1, 0
-        with suppress(OSError):
-            self._fd = os.open("/proc/thread-self/schedstat", os.O_RDONLY | os.O_CLOEXEC)
-
-    def mark(self) -> None:
-        """To be called before the sleep."""
-        self._before_ns = self._waited_ns()
-
-    def stamp(self) -> tuple[int, int]:
-        """After the sleep: the earliest time at which we were woken, and how much later it may have
-        been.
-        """
-        for _ in range(3):
-            waited_ns, now_ns = self._waited_ns(), time.monotonic_ns()
-            if self._waited_ns() == waited_ns:
-                break
-        slack_ns = waited_ns - self._before_ns
-        return now_ns - slack_ns, slack_ns
-
-    def _waited_ns(self) -> int:
-        return int(os.pread(self._fd, 100, 0).split()[1]) if self._fd >= 0 else 0
-
-    def close(self) -> None:
-        """Safe to call again."""
-        if self._fd >= 0:
-            os.close(self._fd)
-            self._fd = -1
-
-
 def _monotonic_of(timespec: bytes) -> int:
     seconds, nanoseconds = struct.unpack("=qq", timespec)
-    return seconds * 10**9 + nanoseconds + monotonic_less_realtime_ns()
+    return seconds * 10**9 + nanoseconds + _monotonic_less_realtime_ns()
 
 
-def monotonic_less_realtime_ns() -> int:
+def _monotonic_less_realtime_ns() -> int:
     """CLOCK_MONOTONIC less CLOCK_REALTIME, now: the narrowest of a few brackets."""
     brackets = []
     for _ in range(5):

@@ -14,14 +14,12 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from ..errors import InputError
-from ..files import digest, write_json
+from ..files import write_json
 from ..reading import read_json
 from ..records import append_record, read_records, write_records
-from ..workloads import Workload
-from ._aside import aside_notes, listed, put_runs_aside, rows_aside, run_key
-from ._identity import FORMAT, cells_of_workload, portable_differences, stale_cells
-from .damage import first_free_run, repaired
-from .seal import break_seal, seal_folder
+from ._aside import aside_notes, listed, put_runs_aside, run_key
+from ._identity import FORMAT, portable_differences, stale_cells
+from .seal import break_seal, first_free_run, repaired, seal_folder
 
 
 class Store:
@@ -31,13 +29,6 @@ class Store:
         self.folder = None if folder is None else Path(folder)
         self._rows: list[dict] = []
         self._series: list[dict] = []
-
-    @property
-    def mark(self) -> str:
-        """What the environment of each run of this campaign carries; known again after a crash."""
-        if self.folder is None:
-            return digest(f"memory of {os.getpid()} {id(self)}")
-        return digest(str(self.folder.resolve()))
 
     def rows(self) -> list[dict]:
         """All runs so far, failed ones too."""
@@ -99,15 +90,10 @@ class Store:
         """How the campaign grew, a sentence each."""
         return list(self._campaign().get("notes", []))
 
-    def cells_of(self, workload: Workload) -> set[str]:
-        """Names of the cells that are this very workload, undisturbed."""
-        return cells_of_workload(self._campaign(), workload, self.folder)
-
     def next_run(self) -> int:
         """A number that no run has had, neither of those here nor of those put aside."""
-        aside = [] if self.folder is None else rows_aside(self.folder)
         free = 0 if self.folder is None else first_free_run(self.folder)
-        return max((free, *(row["run"] + 1 for row in (*self.rows(), *aside))))
+        return max((free, *(row["run"] + 1 for row in self.rows())))
 
     def settle(self, identity: dict) -> None:
         """Write down what is measured from now on; runs of something else under the same name are
@@ -164,9 +150,8 @@ class Store:
         return _read_campaign(self.folder / "campaign.json")
 
     def _epochs(self) -> list[list[str]]:
-        """The names of the cells in each epoch; a campaign of before there were any had one."""
-        campaign = self._campaign()
-        return list(campaign.get("epochs", [sorted(campaign["cells"])] if campaign else []))
+        """The names of the cells in each epoch."""
+        return list(self._campaign().get("epochs", []))
 
     def _put_aside(self, folder: Path, stale: Mapping[str, str], recorded: dict) -> None:
         """Move the runs of some cells, with their series and files, into ``aside/DATE``."""
@@ -193,7 +178,7 @@ class Store:
             raise InputError(
                 "no campaign is recorded here",
                 where=self.folder or "a campaign without a folder",
-                fix="measure first: the same campaign with recorded_only=False",
+                fix="measure: profile here or quick in a notebook, or recorded_only=False",
             )
         lines = portable_differences(self._campaign(), identity)
         if lines:
@@ -202,8 +187,8 @@ class Store:
                 where=self.folder / "campaign.json",
                 why="recorded data are only read, never measured again",
                 fix=(
-                    "request what was recorded, or measure: the same campaign with"
-                    " recorded_only=False"
+                    "request what was recorded, or measure: profile here or quick in a notebook,"
+                    " recorded_only=False in a campaign"
                 ),
             )
 

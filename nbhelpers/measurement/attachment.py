@@ -24,10 +24,13 @@ class Attachment:
         Environment variables that the run gets besides the workload's; read after `before`.
     libraries
         Preload libraries of ours (names in the folder of the programs) that the run gets.
+    wrapper
+        Tools that are started in the place of our launcher and execute it, with their options, such
+        as ``("nice", "-n", "5")``.
     follows_region
         Its `released` is called with the begin of the timed region: the common start where the
-        program waits there or is timed from there; else (regions of kind "lines" and "roi") that
-        begin, as soon as it was seen.
+        program waits there or is timed from there; else (regions of kind "lines") that begin, as
+        soon as it was seen.
     identity
         What two runs that it accompanies must share to be runs of the same thing, such as the
         digest of a schedule; empty: nothing. A campaign puts the runs of a cell aside when this
@@ -37,6 +40,7 @@ class Attachment:
     notes: tuple[str, ...] = ()
     variables: Mapping[str, str] = MappingProxyType({})
     libraries: tuple[str, ...] = ()
+    wrapper: tuple[str, ...] = ()
     follows_region = False
     identity: str = ""
 

@@ -1,32 +1,33 @@
-"""Calibration: the problem size for which a program runs as long as wanted on this machine.
+"""Calibration: the problem size for which a program runs as long as wanted on this machine, and the
+steps of a delay.
 
 Owns `calibration.json`, the file in which a campaign caches the size with its data.
 """
 
+import re
 import statistics
+import subprocess
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from ..errors import InputError
-from ..files import put_aside, write_json
-from ..machine import measuring
-from ..workloads import Workload
+from ..errors import InputError, RunError
+from ..files import put_aside
+from ..workloads import Workload, binary_folder, program_path
 from ..workloads.sizes import SIZE_MODELS, size_model
 from ._identity import command_identity
-from ._problem_size import find_size, undisturbed_seconds
-from ._store import Store
 from .cache import cached_value, read_cached
+from .run import run_once
 
 DEFAULT_TARGET_S = 0.4
 DEFAULT_EXPONENT = 2.0
-# share by which a run may be shorter than the target, or the runs of a campaign may be off
-TOLERANCE = 0.15
-# times the target: a run that takes less may be disturbed by others, and its size still be right
-SLOWEST = 2.0
-FRESH_S = 300  # a size found less than this ago is not checked again
+# runs of a check, and the time they are spread over: a slow moment is rarely as long
+CHECK_RUNS = 8
+SPREAD_S = 2.0
+CHECK_TOLERANCE = 0.08
+# the quick search: its steps, the runs of each, and the distance at which it stops
+QUICK_STEPS, QUICK_RUNS, QUICK_TOLERANCE = 5, 3, 0.05
 
 
 def calibrate(
@@ -38,8 +39,6 @@ def calibrate(
     threads: int = 0,
     file: str | Path | None = None,
     recorded_only: bool = False,
-    runs: int = 3,
-    tolerance: float = 0.05,
     **options: object,
 ) -> Workload:
     """Return a program in the problem size whose undisturbed run takes `target_seconds` here.
@@ -48,7 +47,7 @@ def calibrate(
     time that threads waited for a CPU does not count, where the program reports it. A quick search
     by the fastest of a few runs is followed by a check: eight runs of the size found, spread over
     two seconds, of which the lower quartile counts. Where it is off by more than 8 %, the size is
-    corrected and checked again, at most three times in all.
+    corrected.
 
     Parameters
     ----------
@@ -68,10 +67,6 @@ def calibrate(
         Caches the size as JSON, usually ``calibration.json`` in the folder of the runs.
     recorded_only
         True: never measure, the file must hold the size.
-    runs
-        Runs in each step of the quick search.
-    tolerance
-        Relative; the quick search stops within it.
     options
         Passed to `make`, for example compiler="clang"; they are no part of the cached size.
 
@@ -83,7 +78,7 @@ def calibrate(
     Raises
     ------
     InputError
-        Target, exponent, size or runs is not positive; the program refuses the first size;
+        Target, exponent or size is not positive; the program refuses the first size;
         `recorded_only` is True and the file is missing or was calibrated for another target or
         number of threads.
     RunError
@@ -92,10 +87,7 @@ def calibrate(
     Notes
     -----
     The file is put aside, and the size found anew, when it is of another target or number of
-    threads. Before anything is measured with a size, its run time is checked: it is found anew if a
-    run takes less than 0.85 of the target (it was found in a slow moment) or more than twice the
-    target. A size of which there are runs stays; where they are off by more than 15 %, the file's
-    `notes` and the page hold what they take.
+    threads. A size found in a slow moment stays; put the file aside to have it found again.
 
     Examples
     --------
@@ -106,71 +98,40 @@ def calibrate(
     >>> 0.01 < float(found.command[1]) < 0.03
     True
     """
-    problem = _problem(make, size, exponent, threads, options)
-    if file is not None:
-        return _cached_workload(problem, Path(file), target_seconds, recorded_only, runs, tolerance)
-    if recorded_only:
-        raise InputError("recorded_only=True needs the file that caches the size", fix="add file=")
-    target = DEFAULT_TARGET_S if target_seconds is None else target_seconds
-    return problem.workload(problem.find_size(target, runs, tolerance))
-
-
-@dataclass(frozen=True)
-class _Problem:
-    """A program whose size is to be found."""
-
-    make: Callable[..., Workload]
-    size: int | None
-    exponent: float
-    threads: int
-
-    def workload(self, size: int) -> Workload:
-        if self.threads:
-            return self.make(size, threads=self.threads)
-        return self.make(size)
-
-    def find_size(self, target_seconds: float, runs: int, tolerance: float) -> int:
-        if self.size is None:
-            raise InputError("the size at which the search begins is missing", fix="add size=")
-        if min(target_seconds, self.exponent, self.size, runs) <= 0:
-            raise InputError(
-                f"target_seconds={target_seconds}, exponent={self.exponent}, size={self.size},"
-                f" runs={runs}: all must be above 0"
-            )
-        return find_size(self.workload, self.size, target_seconds, self.exponent, runs, tolerance)
-
-
-def _problem(
-    make: str | Callable[..., Workload],
-    size: int | None,
-    exponent: float | None,
-    threads: int,
-    options: dict,
-) -> _Problem:
-    """What was passed to `calibrate`, completed by what is known of our programs."""
     if isinstance(make, str):
         make = size_model(make).make
     known = next((model for model in SIZE_MODELS.values() if model.make is make), None)
     if known is not None:
         size = known.start if size is None else size
         exponent = known.exponent if exponent is None else exponent
-    return _Problem(
-        partial(make, **options), size, DEFAULT_EXPONENT if exponent is None else exponent, threads
-    )
+    made = partial(make, **options)
+
+    def of(size: int, threads: int) -> Workload:
+        return made(size, threads=threads) if threads else made(size)
+
+    def found(seconds: float) -> int:
+        return find_size(partial(of, threads=threads), size, seconds, exponent or DEFAULT_EXPONENT)
+
+    if file is not None:
+        cached = _cached(Path(file), target_seconds, threads, recorded_only, found, of)
+        return of(cached["size"], cached["threads"])
+    if recorded_only:
+        raise InputError("recorded_only=True needs the file that caches the size", fix="add file=")
+    return of(found(DEFAULT_TARGET_S if target_seconds is None else target_seconds), threads)
 
 
-def _cached_workload(
-    problem: _Problem,
+def _cached(
     path: Path,
     target_seconds: float | None,
+    threads: int,
     recorded_only: bool,
-    runs: int,
-    tolerance: float,
-) -> Workload:
-    """The workload of the size in a file, which is found first where it is missing or wrong."""
+    found: Callable[[float], int],
+    of: Callable[[int, int], Workload],
+) -> dict:
+    """What the file holds; the size is found first where it is missing or of something else."""
     may_measure = not recorded_only and target_seconds is not None
     cached = read_cached(path, "problem size", not may_measure)
-    mismatch = _mismatch(cached, target_seconds, problem.threads) if path.exists() else ""
+    mismatch = _mismatch(cached, target_seconds, threads) if path.exists() else ""
     if mismatch and not may_measure:
         raise InputError(
             f"not the problem size that is needed: {mismatch}",
@@ -181,33 +142,31 @@ def _cached_workload(
                 " PROFILE=quick"
             ),
         )
-    if may_measure and cached and not mismatch:
-        mismatch, cached = _checked(problem.workload(cached["size"]), cached, path)
-    notes = [_dated(put_aside(path, mismatch))] if mismatch else []
+    notes = {}
+    if mismatch:
+        notes["notes"] = [f"{time.strftime('%Y-%m-%d %H:%M')}: {put_aside(path, mismatch)}"]
 
     def find() -> dict:
         assert target_seconds is not None  # only then it may be measured
-        size = problem.find_size(target_seconds, runs, tolerance)
-        found = {
+        size = found(target_seconds)
+        command = command_identity(of(size, threads))
+        return {
             "size": size,
             "target_seconds": target_seconds,
-            "threads": problem.threads,
-            "command": command_identity(problem.workload(size)),
+            "threads": threads,
+            "command": command,
+            **notes,
         }
-        return {**found, "notes": notes} if notes else found
 
-    cached = cached_value(path, find, "problem size", not may_measure)
-    recorded = _Problem(problem.make, problem.size, problem.exponent, cached["threads"])
-    return recorded.workload(cached["size"])
+    return cached_value(path, find, "problem size", not may_measure)
 
 
 def _mismatch(cached: dict, target_seconds: float | None, threads: int) -> str:
     """Why a file does not hold the size for a target and number of threads; empty if it does."""
     if not {"size", "target_seconds", "threads"} <= set(cached):
         return "size, target_seconds and threads are expected in a calibration"
-    if target_seconds is None:
-        return ""
-    if (cached["target_seconds"], cached["threads"]) == (target_seconds, threads):
+    wanted = (target_seconds, threads)
+    if target_seconds is None or (cached["target_seconds"], cached["threads"]) == wanted:
         return ""
     return (
         f"calibrated for {cached['target_seconds']} s with {cached['threads'] or 'all'} threads,"
@@ -215,63 +174,111 @@ def _mismatch(cached: dict, target_seconds: float | None, threads: int) -> str:
     )
 
 
-def _checked(workload: Workload, cached: dict, path: Path) -> tuple[str, dict]:
-    """Why a size must be found anew, or empty; and what is cached, with a note where the runs are
-    not as long as wanted.
-
-    Only the very command that was calibrated is checked: others of the same size may take longer
-    or shorter.
+def find_size(
+    make: Callable[[int], Workload], size: int | None, target_seconds: float, exponent: float
+) -> int:
+    """Return the size for which a run takes about `target_seconds`: a quick search by the fastest
+    of a few runs, then a check with runs that are spread over `SPREAD_S` seconds.
     """
-    recently = time.time() - path.stat().st_mtime < FRESH_S
-    if cached.get("command") != command_identity(workload) or recently:
-        return "", cached
-    times = _measured_seconds(path.parent, workload)
-    if not times:
-        return _checked_by_runs(workload, cached["target_seconds"]), cached
-    return "", _with_note(workload, cached, path, statistics.median(times))
+    if size is None:
+        raise InputError("the size at which the search begins is missing", fix="add size=")
+    if min(target_seconds, exponent, size) <= 0:
+        raise InputError(
+            f"target_seconds={target_seconds}, exponent={exponent}, size={size}: all must be"
+            " above 0"
+        )
+
+    def corrected(workload: Workload, size: int, seconds: float) -> tuple[Workload, int]:
+        factor = (target_seconds / seconds) ** (1 / exponent)
+        after = max(1, round(size * min(10.0, max(0.1, factor))))
+        try:
+            return make(after), after
+        except InputError:  # smaller, or larger, than the program takes
+            return workload, size
+
+    workload = make(size)
+    tried = []
+    for _ in range(QUICK_STEPS):
+        seconds = min(_seconds(workload) for _ in range(QUICK_RUNS))
+        tried.append((abs(seconds / target_seconds - 1), size))
+        workload, after = corrected(workload, size, seconds)
+        if tried[-1][0] <= QUICK_TOLERANCE or after == size:
+            break
+        size = after
+    size = min(tried)[1]
+    workload = make(size)
+    seconds = undisturbed_seconds(workload)
+    if abs(seconds / target_seconds - 1) <= CHECK_TOLERANCE:
+        return size
+    return corrected(workload, size, seconds)[1]
 
 
-def _checked_by_runs(workload: Workload, target: float) -> str:
-    with measuring(doing="checking the problem size"):
-        seconds = undisturbed_seconds(workload)
-    if 1 - TOLERANCE <= seconds / target <= SLOWEST:
-        return ""
-    return (
-        f"a run takes {seconds:.3g} s, the target is {target:g} s, and nothing was measured with"
-        " it yet"
-    )
-
-
-def _with_note(workload: Workload, cached: dict, path: Path, median: float) -> dict:
-    """What is cached, with a note where the median of the runs is off."""
-    target = cached["target_seconds"]
-    noted = any("in the median" in note for note in cached.get("notes", ()))
-    if noted or abs(median / target - 1) <= TOLERANCE:
-        return cached
-    note = _dated(
-        f"the runs of {workload.name} take {median:.2g} s in the median, the target is"
-        f" {target:g} s; the size stays, since there are runs of it"
-    )
-    cached = {**cached, "notes": [*cached.get("notes", []), note]}
-    write_json(path, cached)
-    return cached
-
-
-def _measured_seconds(folder: Path, workload: Workload) -> list[float]:
-    """Run times of a workload, undisturbed and in this very placement, in the campaigns below a
-    folder.
+def undisturbed_seconds(workload: Workload) -> float:
+    """What a run takes when nothing disturbs it: the lower quartile of `CHECK_RUNS` runs that are
+    spread over `SPREAD_S` seconds.
     """
+    began = time.monotonic()
     times = []
-    for path in sorted(folder.rglob("campaign.json")):
-        if "aside" in path.relative_to(folder).parts:
-            continue
-        store = Store(path.parent)
-        names = store.cells_of(workload)
-        times += [
-            row["seconds"] for row in store.rows() if row["cell"] in names and row["status"] == "ok"
-        ]
-    return times
+    for number in range(CHECK_RUNS):
+        time.sleep(max(0.0, began + number * SPREAD_S / CHECK_RUNS - time.monotonic()))
+        times.append(_seconds(workload))
+    return statistics.quantiles(times, n=4)[0]
 
 
-def _dated(sentence: str) -> str:
-    return f"{time.strftime('%Y-%m-%d %H:%M')}: {sentence}"
+def _seconds(workload: Workload) -> float:
+    """The time of a run, less what its threads waited for a CPU on average."""
+    row = run_once(workload)
+    if row["status"] != "ok":
+        raise RunError(
+            f"a run to find the size of '{workload.name}' ended with status '{row['status']}'",
+            where=" ".join(workload.command),
+            why=row["message"],
+        )
+    waited = (row.get("runqueue_wait_ns") or 0) * 1e-9 / (row.get("threads") or 1)
+    return row["seconds"] - waited if waited < row["seconds"] else row["seconds"]
+
+
+def delay_steps(delay_us: float, path: str | Path | None = None) -> int:
+    """Return how many steps the delay of schedbench and syncbench needs for a time on this machine.
+
+    Parameters
+    ----------
+    delay_us
+        Length of the delay, µs; at most 1e6.
+    path
+        A file that caches the measured step, so that all runs of a campaign do the same work;
+        None: measure (0.05 s).
+
+    Returns
+    -------
+    int
+        At least 1.
+
+    Raises
+    ------
+    InputError
+        A delay that is not possible.
+    RunError
+        The program is not built, or failed.
+    """
+    if not 0 < delay_us <= 1e6:
+        raise InputError(f"delay_us is {delay_us}; above 0 and at most 1e6 is possible")
+    step_ns = (
+        _measured_step_ns()
+        if path is None
+        else cached_value(path, _measured_step_ns, "length of a delay's step", key="step_ns")
+    )
+    return max(1, round(delay_us * 1e3 / step_ns))
+
+
+def _measured_step_ns() -> float:
+    program = program_path(binary_folder() / "syncbench")
+    done = subprocess.run([program, "--calibrate", "1"], capture_output=True, text=True, timeout=60)
+    found = re.search(r"^noisebook-delay: .*\bstep_ns=([\d.]+)", done.stdout, re.MULTILINE)
+    if done.returncode or not found:
+        raise RunError(
+            "the length of a delay could not be measured",
+            where=f"{program} --calibrate 1",
+            why=done.stderr.strip() or done.stdout.strip(),
+        )
+    return float(found[1])

@@ -5,34 +5,98 @@ Each finished run is on disk before the next begins; the same call goes on where
 or an earlier call stopped.
 """
 
+import itertools
 import os
-import statistics
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from ..errors import InputError, RunError, SettingError
 from ..facts import facts_html
-from ..machine import measuring, settings
-from ..machine.run_guard import guarded_runs
-from ..progress import Task, task
-from ..workloads import Workload
+from ..machine import measuring, run_groups, settings
+from ..progress import task
+from ..workloads import Workload, as_workload
 from ._identity import campaign_identity
-from ._orphans import cleaned_up_on_sigterm, kill_marked
-from ._plan import missing_runs
-from ._series import series_table
+from ._orphans import abandoned, cleaned_up_on_sigterm
+from ._plan import first_rounds, missing_runs
 from ._store import Store
 from .attachment import Attachment
+from .layers import metrics as metric_layers
 from .run import run_once
-from .table import finished, left_notes, region_notes, runs_table
+from .table import finished, left_notes, region_notes, runs_table, series_table
 
 UNGUARDED = "what runs started goes on if this process is killed, until the next campaign begins"
+_numbers = itertools.count(1)
+
+
+def measure(
+    command: str | Sequence[str] | Workload | None = None,
+    runs: int = 10,
+    metrics: Sequence[str] | str = (),
+    *,
+    config: str | None = None,
+    folder: str | os.PathLike | None = None,
+    timeout_s: float | None = None,
+    attachments: Sequence[Attachment] = (),
+    progress: Callable[[int, int, float], object] | None = None,
+    **keywords: Any,
+) -> pd.DataFrame:
+    """Run a program several times and return the runs table.
+
+    Parameters
+    ----------
+    command
+        A `Workload`, or a command for `nbhelpers.program`: a command line or its words.
+    runs
+        How many finished runs.
+    metrics
+        Names of metric layers, or "all"; see `nbhelpers.measurement.metrics`.
+    config
+        A placement; see `Workload.placed`.
+    folder
+        Stores the runs, so that the same call goes on after an interruption; None: in memory only.
+    timeout_s
+        Of each run.
+    attachments
+        Further attachments; closed at the end.
+    progress
+        See `Campaign.run`.
+    keywords
+        Of `nbhelpers.program`: region, seconds, reports, outcome, description, shell, ….
+
+    Returns
+    -------
+    DataFrame
+        One row a run: `seconds` (run time, s), `status`, and further columns; see
+        `nbhelpers.measurement.describe_columns`.
+
+    Raises
+    ------
+    InputError
+        See `Campaign.run`, `program` and `metrics`.
+    RunError
+        See `Campaign.run` and `program`.
+
+    Examples
+    --------
+    >>> runs = measure("sleep 0.01", runs=3, metrics=["software"])
+    >>> len(runs), (runs.seconds >= 0.01).all()
+    (3, np.True_)
+    """
+    workload = as_workload(command, **keywords)
+    workload = workload if timeout_s is None else replace(workload, timeout_s=timeout_s)
+    workload = workload if config is None else workload.placed(config)
+    layers = metric_layers(*([metrics] if isinstance(metrics, str) else metrics))
+    return Campaign(
+        folder, [Cell(workload.name, workload)], runs, attachments=(*attachments, *layers)
+    ).run(progress)
 
 
 @dataclass(frozen=True)
@@ -70,15 +134,6 @@ class Cell:
     def __post_init__(self):
         object.__setattr__(self, "attachments", tuple(self.attachments))
 
-    def _repr_html_(self) -> str:
-        facts = {
-            "program": repr(self.workload),
-            "noise": self.noise,
-            "accompanied by": [type(one).__name__ for one in self.attachments],
-            "compared with": "all cells" if self.compared_with is None else self.compared_with,
-        }
-        return facts_html(f"Cell {self.name}", facts)
-
     def is_compared_with(self, other: "Cell") -> bool:
         """Whether this cell needs runs of another one in the same rounds."""
         return self.compared_with is None or other.name in self.compared_with
@@ -107,14 +162,12 @@ class Campaign:
     seed
         Of the order.
     recorded_only
-        Never measure; `run()` returns what was recorded.
+        Never measure; `run()` returns the first `runs` rounds of what was recorded.
     attachments
         Accompany every run; armed after those of the cell, and read before them.
     max_failures
         Failures of a cell in a row after which the campaign gives up; each failed run is recorded
         and tried again.
-    lead_ms
-        See `run_once`.
 
     Raises
     ------
@@ -139,17 +192,16 @@ class Campaign:
         recorded_only: bool = False,
         attachments: Sequence[Attachment] = (),
         max_failures: int = 5,
-        lead_ms: float = 5.0,
     ):
         self.cells = tuple(cells)
         self.seed = int(seed)
         self.recorded_only = recorded_only
         self.attachments = tuple(attachments)
         self.max_failures = int(max_failures)
-        self.lead_ms = float(lead_ms)
         self.wanted_runs = int(runs)
         self._store = Store(folder)
         self._holds_machine = False
+        self._group: str | None = None  # that holds the runs; None: each makes its own
         self._machine_notes: list[str] = []  # what dead processes had left; a guardian's absence
         names = [cell.name for cell in self.cells]
         if not names or len(set(names)) < len(names):
@@ -161,20 +213,15 @@ class Campaign:
             (self.wanted_runs, 1, "runs"),
             (self.seed, 0, "seed"),
             (self.max_failures, 1, "max_failures"),
-            (self.lead_ms, 0, "lead_ms"),
         ):
             if value < low:
                 raise InputError(f"{field} is {value}; it must be at least {low}")
 
     def __repr__(self) -> str:
-        return self._how_far(self._store.rows())
-
-    def _how_far(self, rows: list[dict]) -> str:
-        finished = sum(self._finished(rows).values())
-        return (
-            f"Campaign({self._store.folder or 'in memory'}: {finished} of"
-            f" {finished + len(self._missing(rows))} runs)"
-        )
+        rows = self._store.rows()
+        done = sum(self._finished(rows).values())
+        total = done + len(self._missing(rows))
+        return f"Campaign({self._store.folder or 'in memory'}: {done} of {total} runs)"
 
     def _finished(self, rows: list[dict]) -> dict[str, int]:
         """Finished runs of each cell."""
@@ -188,20 +235,17 @@ class Campaign:
             "measures": "no, recorded runs only" if self.recorded_only else "what is missing",
             "accompanied by": [type(one).__name__ for one in self.attachments],
         }
-        rows = self._store.rows()
         cells = [
             (cell.name, cell.workload.name, cell.workload.config, cell.noise) for cell in self.cells
         ]
         table = pd.DataFrame(cells, columns=["cell", "program", "placement", "noise"])
-        table["finished runs"] = table["cell"].map(self._finished(rows))
-        return facts_html(self._how_far(rows), facts, table)
+        table["finished runs"] = table["cell"].map(self._finished(self._store.rows()))
+        return facts_html(repr(self), facts, table)
 
     def order(self, round_number: int) -> list[Cell]:
         """The cells in the order of a round; the same for the same seed, always."""
-        return [
-            self.cells[at]
-            for at in np.random.default_rng([self.seed, round_number]).permutation(len(self.cells))
-        ]
+        random = np.random.default_rng([self.seed, round_number])
+        return [self.cells[at] for at in random.permutation(len(self.cells))]
 
     def runs(self) -> pd.DataFrame:
         """All runs so far of the campaign's cells, failed ones too (`finished` drops them); see
@@ -228,12 +272,6 @@ class Campaign:
         name, unit, index, value.
         """
         return series_table(self._store.series())
-
-    @property
-    def seconds_left(self) -> float:
-        """Estimated time to the end, by the median of each cell; NaN before the first run."""
-        rows = self._store.rows()
-        return self._seconds_left(rows, self._missing(rows))
 
     def run(
         self,
@@ -268,7 +306,7 @@ class Campaign:
         """
         if self.recorded_only:
             self._check_recorded()
-            return self.runs()
+            return self._first_recorded(max(self.wanted_runs, most_runs))
         with cleaned_up_on_sigterm(), self._store.locked(), ExitStack() as stack:
             for attachment in self._all_attachments():
                 stack.callback(attachment.close)
@@ -286,20 +324,36 @@ class Campaign:
         """Measure the rounds that are missing; the machine is held from the first of them to the
         end of `stack`.
         """
-        if not self._missing(self._store.rows()):
+        rows = self._store.rows()
+        missing = self._missing(rows)
+        if not missing:
             self._repair()  # what was killed after its last run has nothing to measure
             return
         if not self._holds_machine:
             stack.enter_context(measuring(doing=f"measuring {self._store.folder or 'in memory'}"))
             self._holds_machine = True
             stack.callback(setattr, self, "_holds_machine", False)
-            kill_marked(self._store.mark)  # what a crash of ourselves left running
-            self._repair()
+            self._group = self._entered_group(stack)
+        self._measure(rows, missing, progress)
+
+    def _entered_group(self, stack: ExitStack) -> str | None:
+        """A control group for the runs, which our guardian ends if this process is killed; None
+        where there can be none: what a crash of ours left running is sought by its mark.
+        """
+        if path := run_groups.path(f"campaign-{next(_numbers)}"):
             try:
-                stack.enter_context(guarded_runs())
+                change = stack.enter_context(settings.make_folder(path))
             except SettingError as error:
                 self._machine_notes.append(f"{error.what}; {UNGUARDED}")
-        self._measure(progress)
+            else:
+                self._machine_notes += change.repaired
+                run_groups.limit_processes(path)
+                return path
+        self._repair()
+        with suppress(OSError):  # another user's
+            for name in run_groups.end(abandoned).values():
+                self._machine_notes.append(f"ended: {name}, left running by a killed process")
+        return None
 
     def _repair(self) -> None:
         """Put back what dead processes left; nothing can be left where no journal can be."""
@@ -307,20 +361,15 @@ class Campaign:
             self._machine_notes += settings.repair()
 
     def _all_attachments(self) -> list[Attachment]:
-        listed = [attachment for cell in self.cells for attachment in cell.attachments] + list(
-            self.attachments
-        )
-        return list({id(attachment): attachment for attachment in listed}.values())
+        of_cells = [one for cell in self.cells for one in cell.attachments]
+        return list({id(one): one for one in (*of_cells, *self.attachments)}.values())
 
     def _identity(self, with_programs: bool = True) -> dict:
-        cells = {
-            cell.name: (cell.workload, cell.noise, self._accompanied(cell)) for cell in self.cells
-        }
+        cells = {}
+        for cell in self.cells:
+            accompanied = [one.identity for one in (*cell.attachments, *self.attachments)]
+            cells[cell.name] = (cell.workload, cell.noise, list(filter(None, accompanied)))
         return campaign_identity(cells, self.seed, self._store.folder, with_programs)
-
-    def _accompanied(self, cell: Cell) -> list[str]:
-        """How the attachments of a cell's runs identify themselves."""
-        return [one.identity for one in (*cell.attachments, *self.attachments) if one.identity]
 
     def _missing(self, rows: list[dict]) -> list[tuple[int, Cell]]:
         """Rounds and cells without a finished run that is needed, in order."""
@@ -330,60 +379,59 @@ class Campaign:
         return missing_runs(done, self.cells, self.wanted_runs, first, self.order)
 
     def _seconds_left(self, rows: list[dict], missing: list[tuple[int, Cell]]) -> float:
-        spent: dict[str, list[float]] = {}
-        for row in rows:
-            spent.setdefault(row["cell"], []).append(row["elapsed_seconds"])
-        medians = {name: statistics.median(values) for name, values in spent.items()}
-        unknown = statistics.mean(medians.values()) if medians else float("nan")
-        return float(sum(medians.get(cell.name, unknown) for _, cell in missing))
+        """By the median of each cell; NaN before the first run."""
+        seconds = pd.Series([row["elapsed_seconds"] for row in rows], dtype=float)
+        medians = seconds.groupby([row["cell"] for row in rows]).median()
+        return float(sum(medians.get(cell.name, medians.mean()) for _, cell in missing))
 
-    def _measure(self, progress: Callable[[int, int, float], object] | None) -> None:
-        rows = self._store.rows()
-        missing = self._missing(rows)
-        names = {cell.name for cell in self.cells}
-        total = sum(row["status"] == "ok" and row["cell"] in names for row in rows) + len(missing)
-        several = len(missing) > len(self.cells)  # `enough` adds rounds one by one
-        with task(self._title(), total, "runs", urgent=several) as shown:
-            shown.at(total - len(missing), lambda: self._seconds_left(rows, missing))
-            self._measure_each(rows, missing, total, shown, progress)
-
-    def _measure_each(
+    def _measure(
         self,
         rows: list[dict],
         missing: list[tuple[int, Cell]],
-        total: int,
-        shown: Task,
         progress: Callable[[int, int, float], object] | None,
     ) -> None:
-        epoch, number = self._store.epoch(), self._store.next_run()
-        for at, (round_number, cell) in enumerate(missing):
-            for failures in range(1, self.max_failures + 1):
-                row = self._one(number, round_number, cell, epoch)
-                rows.append(row)
-                number += 1
-                if row["status"] == "ok":
-                    break
-                if failures == self.max_failures:
-                    raise self._gave_up(cell, row)
-            done = total - len(missing) + at + 1
-            seconds_left = partial(self._seconds_left, rows, missing[at + 1 :])
-            shown.at(done, seconds_left)
-            if progress:
-                progress(done, total, seconds_left())
+        done = sum(self._finished(rows).values())
+        total = done + len(missing)
+        numbers, epoch = itertools.count(self._store.next_run()), self._store.epoch()
+        several = len(missing) > len(self.cells)  # `enough` adds rounds one by one
+        with task(self._title(), total, "runs", urgent=several) as shown:
+            shown.at(done, lambda: self._seconds_left(rows, missing))
+            for at, (round_number, cell) in enumerate(missing, 1):
+                labels = {"cell": cell.name, "round": round_number, "epoch": epoch}
+                rows += self._until_finished(cell, labels, numbers)
+                seconds_left = partial(self._seconds_left, rows, missing[at:])
+                shown.at(done + at, seconds_left)
+                if progress:
+                    progress(done + at, total, seconds_left())
 
     def _title(self) -> str:
         names = list(dict.fromkeys(cell.workload.name for cell in self.cells))
         return f"measuring {', '.join(names) if len(names) <= 3 else f'{len(names)} programs'}"
 
-    def _one(self, number: int, round_number: int, cell: Cell, epoch: int) -> dict:
-        labels = {"cell": cell.name, "round": round_number, "epoch": epoch, "noise": cell.noise}
+    def _until_finished(self, cell: Cell, labels: dict, numbers: Iterator[int]) -> list[dict]:
+        """A finished run of a cell, after those that failed; each is on disk."""
+        rows: list[dict] = []
+        for number in itertools.islice(numbers, self.max_failures):
+            rows.append(self._one(cell, labels, number))
+            if rows[-1]["status"] == "ok":
+                return rows
+        folder = self._store.folder
+        raise RunError(
+            f"'{cell.name}' failed {self.max_failures} times in a row, at last with status"
+            f" '{rows[-1]['status']}'",
+            where=" ".join(cell.workload.command),
+            why=rows[-1]["message"],
+            fix="run the command by hand"
+            + (f"; the next campaign in {folder} goes on from there" if folder else ""),
+        )
+
+    def _one(self, cell: Cell, labels: dict, number: int) -> dict:
         row = run_once(
             cell.workload,
             (*cell.attachments, *self.attachments),
             run=number,
-            lead_ms=self.lead_ms,
-            labels=labels,
-            mark=f"{self._store.mark}.{number}",
+            labels={**labels, "noise": cell.noise},
+            group=self._group,
         )
         plain = {
             key: value.item() if isinstance(value, np.generic) else value
@@ -392,25 +440,16 @@ class Campaign:
         self._store.append(plain)
         return plain
 
-    def _gave_up(self, cell: Cell, row: dict) -> RunError:
-        return RunError(
-            f"'{cell.name}' failed {self.max_failures} times in a row, at last with status"
-            f" '{row['status']}'",
-            where=" ".join(cell.workload.command),
-            why=row["message"],
-            fix=f"run the command by hand{self._goes_on()}",
-        )
-
-    def _goes_on(self) -> str:
-        folder = self._store.folder
-        return f"; the next campaign in {folder} goes on from there" if folder else ""
+    def _first_recorded(self, rounds: int) -> pd.DataFrame:
+        """So many rounds of what was recorded, or all that there are."""
+        table = self.runs()
+        done = table.loc[table["status"] == "ok", ["round", "cell"]].itertuples(index=False)
+        taken = table["round"] < first_rounds([*map(tuple, done)], self.cells, rounds)
+        return table[taken].reset_index(drop=True)
 
     def _check_recorded(self) -> None:
         self._store.agree(self._identity(with_programs=False))
-        counts = {cell.name: 0 for cell in self.cells}
-        for row in self._store.rows():
-            if row["cell"] in counts:
-                counts[row["cell"]] += row["status"] == "ok"
+        counts = self._finished(self._store.rows())
         short = {name: count for name, count in counts.items() if count < self.wanted_runs}
         if short:
             raise InputError(
@@ -449,14 +488,40 @@ def recorded_runs(folder: str | Path) -> pd.DataFrame:
     ...     recorded_runs(folder)["status"].tolist()
     ['ok', 'ok']
     """
+    store = _recorded(folder)
+    table = runs_table(store.rows())
+    table.attrs["notes"] = store.notes()
+    return table
+
+
+def series(folder: str | Path) -> pd.DataFrame:
+    """Return the series of a campaign's folder, of all runs that printed any.
+
+    Parameters
+    ----------
+    folder
+        Of the campaign.
+
+    Returns
+    -------
+    DataFrame
+        One row a value: `run`, `name`, `unit`, `index` (from 0) and `value`; see `Campaign.series`.
+
+    Raises
+    ------
+    InputError
+        Nothing was recorded there, or a record is damaged.
+    """
+    return series_table(_recorded(folder).series())
+
+
+def _recorded(folder: str | Path) -> Store:
+    """The store of a folder that has runs."""
     store = Store(folder)
-    rows = store.rows()
-    if not rows:
+    if not store.rows():
         raise InputError(
             "no runs were recorded here",
             where=folder,
             fix="run the stage that measures them first: make paper",
         )
-    table = runs_table(rows)
-    table.attrs["notes"] = store.notes()
-    return table
+    return store

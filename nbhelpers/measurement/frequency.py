@@ -1,20 +1,19 @@
 """The clock of every CPU while a run lasts, read from a spare core, and the temperature.
 
 Owns the sampling thread and the files that hold a frequency; where a machine has none, a note
-has the reason (Cui et al. 2023, sec. 3).
+has the reason (Cui et al. 2023, sec. 3). The clock that CPUs had while they worked is
+`frequency_ghz` of the metric layer `hardware`: cycles over CPU time.
 """
 
 import os
-import re
 import statistics
 import threading
+from collections.abc import Collection
 from pathlib import Path
 
 from ..workloads import Workload
-from ._clock import BusyClock
 from .attachment import Attachment
 
-NO_FREQUENCY = "no frequency here"
 _CUR_FREQ = "sys/devices/system/cpu/cpu{cpu}/cpufreq/scaling_cur_freq"
 
 
@@ -34,36 +33,20 @@ class FrequencyLogger(Attachment):
     `frequency_min_mhz`, `frequency_max_mhz`, `frequency_samples`, and `temperature_c` (the hottest
     zone at the end). Where the workload takes every CPU there is no spare one, and only the
     beginning of the timed region and the end are sampled: a logger on a CPU of the program would be
-    noise itself. Frequencies come from cpufreq in sysfs, or from /proc/cpuinfo unless a
-    hypervisor runs below, whose number there is the nominal one.
-
-    `busy_mhz`, `busy_min_mhz` and `busy_max_mhz` (mean, slowest, fastest CPU of the workload) are
-    the clock that the CPUs really had while they worked. They come from APERF and MPERF, read at
-    the start and the end; where this user cannot read them, `clock_note` has the reason.
+    noise itself. Frequencies come from cpufreq in sysfs; where there is none, `reads_frequency` is
+    False.
     """
 
     def __init__(self, every_ms: float = 10.0, root: str | Path = "/"):
         self._every_s, self._root = every_ms / 1e3, Path(root)
-        self.source = frequency_source(root)
-        self._clock = BusyClock(self._root)
-        self.clock_note = self._clock.lacking
-        if self.source == NO_FREQUENCY:
-            self.notes += (
-                f"{NO_FREQUENCY}: neither cpufreq nor a /proc/cpuinfo that is not a virtual"
-                " machine's",
-            )
-        if self.clock_note:
-            self.notes += (f"APERF and MPERF are not read: {self.clock_note}",)
+        self.reads_frequency = any(self._root.glob(_CUR_FREQ.format(cpu="[0-9]*")))
+        if not self.reads_frequency:
+            self.notes = ("no frequency here: this machine has no cpufreq",)
         self._cpus: tuple[int, ...] = ()
         self._spare: int | None = None
         self._samples: list[float] = []
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
-
-    @property
-    def reads_frequency(self) -> bool:
-        """Whether there is a frequency to be read at all, from cpufreq or /proc/cpuinfo."""
-        return self.source != NO_FREQUENCY
 
     def before(self, workload: Workload) -> None:
         usable = sorted(os.sched_getaffinity(0))
@@ -71,8 +54,7 @@ class FrequencyLogger(Attachment):
         self._spare = next((cpu for cpu in usable if cpu not in self._cpus), None)
 
     def released(self, t0_ns: int) -> None:
-        self._clock.start(self._cpus)
-        if self.source == NO_FREQUENCY:
+        if not self.reads_frequency:
             return
         self._sample()
         if self._spare is not None:
@@ -86,12 +68,11 @@ class FrequencyLogger(Attachment):
             self._sample()
 
     def _sample(self) -> None:
-        self._samples += frequencies_mhz(self._cpus, self.source, self._root)
+        self._samples += frequencies_mhz(self._cpus, self._root)
 
     def ended(self, pid: int) -> None:
         self._halt()
-        self._clock.stop()
-        if self.source != NO_FREQUENCY:
+        if self.reads_frequency:
             self._sample()
 
     def after(self, run: dict) -> dict:
@@ -106,7 +87,7 @@ class FrequencyLogger(Attachment):
                 "frequency_min_mhz": min(self._samples),
                 "frequency_max_mhz": max(self._samples),
             }
-        return columns | self._clock.columns()
+        return columns
 
     def _halt(self) -> None:
         if self._thread is not None:
@@ -116,39 +97,15 @@ class FrequencyLogger(Attachment):
 
     def close(self) -> None:
         self._halt()
-        self._clock.close()
 
     def __repr__(self) -> str:
-        return f"FrequencyLogger({self.source})"
+        return f"FrequencyLogger({'cpufreq' if self.reads_frequency else 'no frequency here'})"
 
 
-def frequency_source(root: str | Path = "/") -> str:
-    """Where frequencies are read: "cpufreq", "cpuinfo", or "no frequency here"."""
-    root = Path(root)
-    if any((root / "sys/devices/system/cpu").glob("cpu[0-9]*/cpufreq/scaling_cur_freq")):
-        return "cpufreq"
-    text = _read(root / "proc/cpuinfo")
-    flags = re.search(r"^flags\s*:(.*)$", text, re.MULTILINE)
-    below = flags is not None and "hypervisor" in flags[1].split()
-    return (
-        "cpuinfo" if re.search(r"^cpu MHz\s*:", text, re.MULTILINE) and not below else NO_FREQUENCY
-    )
-
-
-def frequencies_mhz(cpus: tuple[int, ...], source: str, root: str | Path = "/") -> list[float]:
-    """The frequency of each of the CPUs now, MHz; one without a file is skipped."""
-    root = Path(root)
-    if source == "cpufreq":
-        texts = [_read(root / _CUR_FREQ.format(cpu=cpu)) for cpu in cpus]
-        return [int(text) / 1e3 for text in texts if text.strip().isdigit()]
-    if source == "cpuinfo":
-        pairs = re.findall(
-            r"^processor\s*:\s*(\d+)$.*?^cpu MHz\s*:\s*([\d.]+)",
-            _read(root / "proc/cpuinfo"),
-            re.MULTILINE | re.DOTALL,
-        )
-        return [float(mhz) for cpu, mhz in pairs if int(cpu) in cpus]
-    return []
+def frequencies_mhz(cpus: Collection[int], root: str | Path = "/") -> list[float]:
+    """The frequency of each of the CPUs now, MHz, from cpufreq; one without a file is skipped."""
+    texts = [_read(Path(root) / _CUR_FREQ.format(cpu=cpu)).strip() for cpu in cpus]
+    return [int(text) / 1e3 for text in texts if text.isdigit()]
 
 
 def temperature_c(root: str | Path = "/") -> float | None:

@@ -2,60 +2,33 @@
 runs table.
 
 What a layer counts is data (data/knowledge/metrics/*.yml); all count from the barrier, when the
-process waits with its threads running, to its end, and are per `wall_seconds`. `python -m
-nbhelpers.measurement` prints which of them this machine has, with a reading of each.
+process waits with its threads running, to its end, and are per `wall_seconds`. `available_layers`
+says which of them this machine has, by a reading of each.
 """
 
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from functools import cached_property, partial
+from functools import cache, cached_property
 from pathlib import Path
-from typing import Any, Protocol
 
 import pandas as pd
 
+from .. import extras
 from ..errors import InputError
-from ..workloads import Workload
-from ._knowledge import LEVEL, Layer, Metric, Source, every_metric, find_layer, layers
+from ._knowledge import LEVEL, Layer, Metric, MetricReader, every_metric, find_layer, layers
 from ._perf import PerfReader
 from ._readers_files import FileReader
-from ._readers_nsys import NsysReader, nsys_command
-from ._readers_nvml import NvmlReader
-from ._readers_program import ProgramReader
 from ._readers_taskstats import TaskstatsReader
 from .attachment import Attachment
-from .campaign import Cell
 
-READERS: dict[str, Callable[[Source, str | Path], Any]] = {
+READERS: dict[str, Callable] = {
     "file": FileReader,
     "perf": PerfReader,
     "taskstats": TaskstatsReader,
-    "nvml": NvmlReader,
-    "program": ProgramReader,
-    "nsys": NsysReader,
 }
 _WITH_EVERY_RUN = "run"
-
-
-class MetricReader(Protocol):
-    """Reads the metrics of one source of a layer."""
-
-    def lacking(self) -> str:
-        """Why nothing, or not all, can be read here; "" if all can."""
-
-    def open(self, pid: int) -> None:
-        """A run is about to start."""
-
-    def read(self) -> dict[str, float]:
-        """Column: value, as it is now."""
-
-    def shut(self) -> None:
-        """The run is over."""
-
-    def close(self) -> None:
-        """No further run follows; safe to call at any time."""
 
 
 class MetricLayer(Attachment):
@@ -73,25 +46,23 @@ class MetricLayer(Attachment):
         self.layer = layer
         self._root = root
         self.readers: list[MetricReader] = [
-            READERS[source.reader](source, root)
+            (READERS | extras.readers()).get(source.reader, MetricReader)(source, root)
             for source in layer.sources
             if source.reader != _WITH_EVERY_RUN
         ]
         self._start: dict[str, float] = {}
         self._end: dict[str, float] | None = None
-        self._printed: dict[str, float] = {}
         self._cpu_time_at_start_s = 0.0
-        self._metrics: dict[str, Metric] = {}
+        self._metric = cache(layer.metric_of)
 
     @cached_property
     def notes(self) -> tuple[str, ...]:  # type: ignore[override]  # found when first read
-        # what a machine lacks does not change, and a GPU's driver takes milliseconds to answer
+        # what a machine lacks does not change
         reasons = dict.fromkeys(reader.lacking() for reader in self.readers)
         return tuple(f"{self.layer.name}: {reason}" for reason in reasons if reason)
 
     def armed(self, pid: int) -> None:
         self._end = None
-        self._printed = {}
         self._cpu_time_at_start_s = _cpu_time_s(pid)
         for reader in self.readers:
             reader.open(pid)
@@ -100,15 +71,9 @@ class MetricLayer(Attachment):
     def ended(self, pid: int) -> None:
         self._end = self._read()
 
-    def printed(self, output: str, errors: str) -> None:
-        for reader in self.readers:
-            if isinstance(reader, ProgramReader):
-                reader.printed(output, errors)
-                self._printed |= reader.read()
-
     def after(self, run: dict) -> dict:
         # a run that was killed was not seen ending
-        end = (self._read() if self._end is None else self._end) | self._printed
+        end = self._read() if self._end is None else self._end
         for reader in self.readers:
             reader.shut()
         columns = {
@@ -136,6 +101,7 @@ class MetricLayer(Attachment):
         counts; None: that reading is not there.
         """
         metric = self._metric(column)
+        assert metric is not None  # a reader returns columns of its metrics only
         start = self._start.get(column)
         if metric.kind != LEVEL:
             value = end - (start or 0)
@@ -146,13 +112,6 @@ class MetricLayer(Attachment):
         else:
             value = {"start": start, "mean": (start + end) / 2, "change": end - start}[metric.at]
         return round(value, 6) if isinstance(value, float) else value
-
-    def _metric(self, column: str) -> Metric:
-        if column not in self._metrics:
-            metric = self.layer.metric_of(column)
-            assert metric is not None  # a reader returns columns of its metrics only
-            self._metrics[column] = metric
-        return self._metrics[column]
 
     def close(self) -> None:
         for reader in self.readers:
@@ -181,32 +140,6 @@ def _cpu_time_s(pid: int) -> float:
     return 0.0
 
 
-class _Layers(Mapping):
-    """Layer name -> what makes its attachment, None for the columns that every run has; the files
-    are read at the first use.
-    """
-
-    def __getitem__(self, name: str) -> partial | None:
-        layer = layers()[name]
-        return (
-            partial(MetricLayer, layer)
-            if any(source.reader != _WITH_EVERY_RUN for source in layer.sources)
-            else None
-        )
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(layers())
-
-    def __len__(self) -> int:
-        return len(layers())
-
-    def __repr__(self) -> str:
-        return f"LAYERS({', '.join(self)})"
-
-
-LAYERS: Mapping[str, partial | None] = _Layers()
-
-
 def metrics(*names: str | os.PathLike) -> tuple[Attachment, ...]:
     """Return metric layers as attachments of a campaign or a cell.
 
@@ -226,8 +159,9 @@ def metrics(*names: str | os.PathLike) -> tuple[Attachment, ...]:
     InputError
         There is no such layer, or the file is none, or two layers have a column in common.
     """
+    every = [name for name, layer in layers().items() if layer.in_all]
     wanted = dict.fromkeys(
-        expanded for name in names for expanded in (_all() if name == "all" else [os.fspath(name)])
+        chosen for name in names for chosen in (every if name == "all" else [os.fspath(name)])
     )
     found = [find_layer(name) for name in wanted]
     _check_columns(found)
@@ -248,63 +182,6 @@ def _check_columns(chosen: Sequence[Layer]) -> None:
                     where=f"{made[metric.id]} and {layer.name}",
                     fix="use another id in your layer",
                 )
-
-
-def _all() -> list[str]:
-    return [name for name, layer in layers().items() if layer.in_all]
-
-
-def layer_cells(workload: Workload, *names: str | os.PathLike) -> tuple[Cell, Cell]:
-    """Return the workload without and with metric layers, for a campaign that interleaves the two:
-    do the layers change what they measure?
-
-    Parameters
-    ----------
-    workload
-        What is run in both cells.
-    names
-        See `metrics`.
-
-    Returns
-    -------
-    tuple of Cell
-        "without" and "with"; `nbhelpers.attribution.layer_effect` compares their runs.
-
-    Raises
-    ------
-    InputError
-        See `metrics`.
-    """
-    return Cell("without", workload), Cell("with", workload, attachments=metrics(*names))
-
-
-def profile_with_nsys(workload: Workload, folder: str | os.PathLike) -> tuple[Workload, Attachment]:
-    """Return the workload under NVIDIA's profiler nsys, and the attachment that reads its report
-    into columns `cuda_*`; put both into one `Cell`.
-
-    Parameters
-    ----------
-    workload
-        What is profiled.
-    folder
-        Where the report of the last run lies.
-
-    Returns
-    -------
-    tuple of Workload and Attachment
-        For ``Cell(name, workload, attachments=[attachment])``.
-
-    Raises
-    ------
-    Unavailable
-        There is no nsys here.
-    """
-    report = Path(folder).resolve() / "cuda"
-    attachment = MetricLayer(find_layer("cuda"))
-    for reader in attachment.readers:
-        if isinstance(reader, NsysReader):
-            reader.report = report.with_suffix(".nsys-rep")
-    return nsys_command(workload, report), attachment
 
 
 def consequences() -> dict[str, str]:
@@ -339,7 +216,7 @@ def available_layers(root: str | Path = "/") -> pd.DataFrame:
 
 def _tried(layer: Layer, root: str | Path) -> dict:
     columns, here_us, attachment = reading(layer, root)
-    opt_in = all(source.reader in ("nsys", _WITH_EVERY_RUN) for source in layer.sources)
+    opt_in = all(getattr(reader, "by_hand", False) for reader in attachment.readers)
     available = not attachment.notes if opt_in else bool(columns)
     reason = "; ".join(note.removeprefix(f"{layer.name}: ") for note in attachment.notes)
     return {

@@ -13,8 +13,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from ..machine import cpu_list
-from ..workloads import Workload, format_cpu_list
-from ..workloads.promised import promised_places
+from ..workloads import Workload, format_cpu_list, sycl
 from .attachment import Attachment
 
 WRONG = "wrong placement"
@@ -75,12 +74,11 @@ class PlacementCheck(Attachment):
         alone = bool(self.variables) and _wanted_threads(self._workload) == 1
         complete = bool(self._displayed) or alone or self._workload.start == "mark"
         wrong = misplaced(threads, self._workload, complete=complete)
+        last = tuple(sorted({thread.last_cpu for thread in self._threads}))
         columns = {
             "placement_ok": (not wrong) if wrong or complete else None,
             "placement": placement_text(threads),
-            "last_cpus": format_cpu_list(
-                tuple(sorted({thread.last_cpu for thread in self._threads}))
-            ),
+            "last_cpus": format_cpu_list(last),
         }
         if wrong and run.get("status") == "ok":
             columns |= {"status": WRONG, "message": wrong}
@@ -105,41 +103,28 @@ def running_threads(pid: int, root: str | Path = "/") -> list[Thread]:
             stat = (tasks / name / "stat").read_text()
         except (FileNotFoundError, ProcessLookupError):
             continue
-        allowed = next(
-            line.split(":", 1)[1]
-            for line in status.splitlines()
-            if line.startswith("Cpus_allowed_list:")
-        )
+        allowed = status.partition("Cpus_allowed_list:")[2].splitlines()[0]
         threads.append(Thread(cpu_list(allowed), int(stat.rsplit(")", 1)[1].split()[_LAST_CPU])))
     return threads
 
 
-def misplaced(
-    threads: Collection[Thread],
-    workload: Workload,
-    usable: Collection[int] | None = None,
-    complete: bool | None = None,
-) -> str:
+def misplaced(threads: Collection[Thread], workload: Workload, complete: bool | None = None) -> str:
     """How the threads differ from the workload's configuration; empty where they do not.
 
     Parameters
     ----------
     threads
         Of the waiting process.
-    usable
-        The CPUs of a workload that is not confined; None: those of this process.
     complete
         Whether all its threads are there; None: where it waits at its mark.
     """
-    allowed = set(workload.cpus or usable or os.sched_getaffinity(0))
+    allowed = set(workload.cpus or os.sched_getaffinity(0))
     astray = [thread for thread in threads if not set(thread.allowed) <= allowed]
-    if not threads or astray:
-        return (
-            f"a thread may run on {format_cpu_list(astray[0].allowed)}, beyond"
-            f" {format_cpu_list(tuple(sorted(allowed)))}"
-            if astray
-            else "no thread was seen"
-        )
+    if not threads:
+        return "no thread was seen"
+    if astray:
+        limits = format_cpu_list(tuple(sorted(allowed)))
+        return f"a thread may run on {format_cpu_list(astray[0].allowed)}, beyond {limits}"
     if not (workload.start == "mark" if complete is None else complete):
         return ""
     wanted = _wanted_threads(workload)
@@ -148,7 +133,9 @@ def misplaced(
     if wanted is not None and (len(threads) < wanted if idle_too else len(threads) != wanted):
         return f"{len(threads)} threads run; {wanted} were requested"
     if not workload.config.startswith("TP"):
-        return _confined(threads, allowed)
+        # roaming threads may each use all of the workload's CPUs
+        held = any(set(thread.allowed) != allowed for thread in threads)
+        return f"threads that should roam are held: {placement_text(threads)}" if held else ""
     return _not_at(threads, workload) or _unpinned(threads, wanted or len(threads))
 
 
@@ -170,15 +157,6 @@ def _unpinned(threads: Collection[Thread], wanted: int) -> str:
     return f"places overlap: {placement_text(threads)}" if overlap else ""
 
 
-def _confined(threads: Collection[Thread], allowed: set[int]) -> str:
-    """Roaming threads may each use all of the workload's CPUs."""
-    return (
-        ""
-        if all(set(thread.allowed) == allowed for thread in threads)
-        else f"threads that should roam are held: {placement_text(threads)}"
-    )
-
-
 def _wanted_threads(workload: Workload) -> int | None:
     env = dict(workload.env)
     return next((int(env[name]) for name in _THREAD_VARIABLES if name in env), None)
@@ -193,3 +171,27 @@ def placement_text(threads: Collection[Thread]) -> str:
         format_cpu_list(allowed) + (f"*{count}" if count > 1 else "")
         for allowed, count in sorted(counts.items())
     )
+
+
+def promised_places(workload: Workload) -> tuple[tuple[int, ...], ...]:
+    """The CPUs of each pinned thread; empty where threads roam or the runtime chooses.
+
+    Parameters
+    ----------
+    workload
+        Placed by `Configuration.of` or `Workload.placed`.
+
+    Examples
+    --------
+    >>> env = {"OMP_NUM_THREADS": "2", "OMP_PLACES": "{0},{4},{8}"}
+    >>> promised_places(Workload("any", "omp", ("/bin/true",), config="TP", env=env))
+    ((0,), (4,))
+    """
+    env = dict(workload.env)
+    listed = re.findall(r"\{([\d,]+)\}", env.get("OMP_PLACES", ""))
+    ours = env.get(sycl.PLACES, "")
+    if ours and ours != sycl.ROAMING:
+        listed = ours.split(":")
+    places = tuple(tuple(sorted(int(cpu) for cpu in place.split(","))) for place in listed)
+    threads = env.get("OMP_NUM_THREADS", env.get(sycl.THREADS, str(len(places))))
+    return places[: int(threads)] if workload.config.startswith("TP") else ()

@@ -5,24 +5,28 @@ import os
 import re
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 from ..errors import InputError
+from ..machine import run_groups
 from ..outcomes import OUTCOME, REPORTS, as_label
 from ..workloads import Workload
+from ..workloads.mpi import check_same_mpi
 from ..workloads.reader import Reader
-from ..workloads.same_mpi import check_same_mpi
 from ._orphans import as_subreaper, cleaned_up_on_sigterm
-from ._output import count_values, parse_line, parse_series, shorten
+from ._output import Excluded, NoRegion, NotReported, parse_line, parse_series, shorten
 from ._process import Child
-from ._regions import NoRegion, Times
-from ._reports import NotReported, Sources, find_reports, snapshot, tables_and_series
+from ._regions import Times
+from ._reports import Sources, find_reports, snapshot, tables_and_series
 from .attachment import Attachment
+from .table import known_columns
 
 LEFT = "left_processes"
 _counter = itertools.count()
 _CLOCKS_AGREE_NS = 1_000_000
+_TIMES = ("seconds", "region_seconds", "wall_seconds", "start_ns", "end_ns")
 _OPEN_TO_ATTACHMENTS = {"status", "message"}
 
 
@@ -32,15 +36,16 @@ def run_once(
     run: int = 0,
     lead_ms: float = 5.0,
     labels: Mapping[str, object] | None = None,
-    mark: str | None = None,
+    group: str | None = None,
 ) -> dict:
     """Run a workload one time and return a row of the runs table.
 
-    CONTRIBUTING.md describes the protocol ("How a run goes") and the columns ("Tables").
+    CONTRIBUTING.md describes the protocol ("How a run goes"), data/README.md the columns.
 
     A run that fails is a row as well: `status` and `message` describe the failure, and it has no
     times. No process of it is alive when this returns or raises. If this process is killed, the
-    guardian of its campaign ends them; those of a single run end at the next start of any campaign.
+    guardian of its campaign ends its control group; that of a single run ends at the next start of
+    any campaign.
 
     Parameters
     ----------
@@ -54,9 +59,8 @@ def run_once(
         Time between the writing of the start time and the start itself.
     labels
         Further columns that are known before the run: cell, round, noise.
-    mark
-        Value of NOISEBOOK_RUN in the environment of the run, by which its descendants are found
-        again.
+    group
+        Folder of a control group for it, or ""; None: it makes one, where it can.
 
     Returns
     -------
@@ -70,7 +74,7 @@ def run_once(
     InputError
         An MPI program is linked with another MPI than its launcher's.
     """
-    began_ns, began_unix_s = time.monotonic_ns(), time.time()
+    began_ns = time.monotonic_ns()
     row: dict[str, Any] = {
         "run": run,
         "workload": workload.name,
@@ -78,119 +82,75 @@ def run_once(
         "config": workload.config,
         "noise": "none",
         **(labels or {}),
-        "seconds": None,
-        "region_seconds": None,
-        "wall_seconds": None,
-        "start_ns": None,
-        "end_ns": None,
+        **dict.fromkeys(_TIMES),
         "status": "ok",
         "message": "",
         "t0_ns": None,
-        "began_unix_s": began_unix_s,
-        **_outcome_columns(workload),
+        "began_unix_s": time.time(),
     }
+    if workload.reported:
+        row[REPORTS] = as_label(workload.reported)
+    if workload.outcome != "seconds":
+        row[OUTCOME] = workload.outcome
     if workload.region.kind == "mpi":
         check_same_mpi(workload.command)
-    with cleaned_up_on_sigterm(), as_subreaper():
+    with cleaned_up_on_sigterm(), as_subreaper(), ExitStack() as stack:
         for attachment in attachments:
             attachment.before(workload)
         before = snapshot(".", workload.reader)
-        mark = mark or f"{os.getpid()}.{next(_counter)}.{began_ns}"
-        with Child(workload, mark, *_additions(attachments)) as child:
-            armed = _await(child, workload, attachments, lead_ms, row, before)
-        if armed:
+        if group is None:
+            group = stack.enter_context(run_groups.group(f"run-{next(_counter)}"))
+        child = stack.enter_context(Child(workload, attachments, group))
+        try:
+            if not child.await_barrier(workload.timeout_s):
+                raise _failed_start(child, workload)
+            in_time = _awaited(child, workload, attachments, lead_ms, row)
+            if not in_time:
+                raise Excluded(_late(workload, "from its start"), "timeout")
+            row |= _outcome(child, workload, row["t0_ns"], before)
+        except Excluded as excluded:
+            printed = shorten(child.errors.text) or shorten(child.output.text)
+            row["status"] = excluded.status
+            row["message"] = f"{excluded}: {printed or 'it printed nothing'}"
+        if child.left:
+            count = row[LEFT] = len(child.left)
+            said = f"left {count} process(es) running, killed: {shorten(', '.join(child.left))}"
+            row["message"] = f"{row['message']}; {said}" if row["message"] else said
+        if row["t0_ns"] is not None:
+            stack.close()  # what is read now, is read when nothing of the run lives
             _collect(attachments, row)
     row["elapsed_seconds"] = (time.monotonic_ns() - began_ns) * 1e-9
     return row
 
 
-def _additions(attachments: Sequence[Attachment]) -> tuple[dict[str, str], list[str]]:
-    """Variables and preload libraries that the attachments give the run."""
-    variables: dict[str, str] = {}
-    for attachment in attachments:
-        variables |= attachment.variables
-    return variables, [name for attachment in attachments for name in attachment.libraries]
-
-
-def _outcome_columns(workload: Workload) -> dict:
-    """The columns of reports, and of an outcome that is not the time."""
-    columns = {REPORTS: as_label(workload.reported)} if workload.reported else {}
-    return columns if workload.outcome == "seconds" else columns | {OUTCOME: workload.outcome}
-
-
-def _await(
-    child: Child,
-    workload: Workload,
-    attachments: Sequence[Attachment],
-    lead_ms: float,
-    row: dict,
-    before: dict,
+def _awaited(
+    child: Child, workload: Workload, attachments: Sequence[Attachment], lead_ms: float, row: dict
 ) -> bool:
-    """From the barrier to the end; fills the row; returns whether the attachments were armed."""
-    if not child.await_barrier(workload.timeout_s):
-        _fail_start(row, child, workload)
-        return False
+    """From the barrier to the end, with the attachments; whether the program ended in time."""
     for attachment in attachments:
         attachment.armed(child.pid)
     if attachments:
-        child.group.follow(child.pid)
+        child.follow()
     t0_ns = row["t0_ns"] = child.release(int(lead_ms * 1e6))
-    in_time = _await_end(child, workload, attachments, lead_ms, t0_ns)
-    left: list[str] = []
-    if in_time:
-        left = child.clear_leftovers()
-    else:
-        child.kill()
-    assert child.end_ns is not None  # it has ended, by itself or killed
+    sees_begin = workload.region.begins_at_start
+    following = [one for one in attachments if one.follows_region and not sees_begin]
     for attachment in attachments:
-        attachment.printed(child.output.text, child.errors.text)
-    row["wall_seconds"] = (child.end_ns - t0_ns) / 1e9
-    row.update(_usage(child))
+        if attachment not in following:
+            attachment.released(t0_ns)
+    child.note_children()
+    in_time = child.await_end(workload.timeout_s + lead_ms / 1e3, following)
     if in_time:
-        row.update(_outcome(child, child.end_ns, workload, t0_ns, before))
-    else:
-        row.update(_failure(child, "timeout", _late(workload, "from its start")))
-    _say_what_was_left(row, left)
-    return True
-
-
-def _say_what_was_left(row: dict, names: Sequence[str]) -> None:
-    """A run whose processes did not all end by themselves says so, whatever its status is."""
-    if names:
-        said = f"left {len(names)} process(es) running, killed: {shorten(', '.join(names))}"
-        row["message"] = f"{row['message']}; {said}" if row["message"] else said
-        row[LEFT] = len(names)
-
-
-def _await_end(
-    child: Child,
-    workload: Workload,
-    attachments: Sequence[Attachment],
-    lead_ms: float,
-    t0_ns: int,
-) -> bool:
-    """Notify the attachments of the start and the end; whether the program ended in time."""
-    following = [
-        attachment
-        for attachment in attachments
-        if attachment.follows_region and not workload.region.begins_at_start
-    ]
-
-    def release(chosen: Sequence[Attachment], begin_ns: int) -> None:
-        for attachment in chosen:
-            attachment.released(begin_ns)
-
-    def end() -> None:
         for attachment in reversed(attachments):
             attachment.ended(child.pid)
-
-    release([attachment for attachment in attachments if attachment not in following], t0_ns)
-    child.note_children()
-    return child.await_end(
-        workload.timeout_s + lead_ms / 1e3,
-        end,
-        (lambda begin_ns: release(following, begin_ns)) if following else None,
-    )
+        child.reap()
+    else:
+        child.kill()
+    for attachment in attachments:
+        attachment.printed(child.output.text, child.errors.text)
+    assert child.end_ns is not None  # it has ended, by itself or killed
+    row["wall_seconds"] = (child.end_ns - t0_ns) / 1e9
+    row |= _usage(child)
+    return in_time
 
 
 def _collect(attachments: Sequence[Attachment], row: dict) -> None:
@@ -205,46 +165,31 @@ def _collect(attachments: Sequence[Attachment], row: dict) -> None:
         row.update(columns)
 
 
-def _fail_start(row: dict, child: Child, workload: Workload) -> None:
-    """A process that never came to the barrier; it is dead afterwards."""
-    left: list[str] = []
-    if child.end_ns is not None:
-        child.await_end(0)
-        left = child.clear_leftovers()
-    row.update(_failed_start(child, workload))
-    _say_what_was_left(row, left)
-
-
-def _failed_start(child: Child, workload: Workload) -> dict:
-    """Status and message of such a process."""
-    if child.end_ns is not None:
-        status = _exit_status(child.wait_status)
-        if status != "ok":
-            return _failure(child, status, "it ended before it was ready to start")
-        return _failure(
-            child,
-            "no region" if workload.region.armed else "unreadable output",
-            _never_waited(workload),
-        )
-    child.kill()
-    return _failure(child, "timeout", _late(workload, "to be ready to start"))
-
-
-def _never_waited(workload: Workload) -> str:
-    kind = workload.region.kind
-    fix = {
-        "marks": "does it call nb_region_begin()? Otherwise pass region=…",
-        "symbols": (
-            "it never called noisebook_begin(): is the symbol declared weak, and the program"
-            " dynamically linked?"
-        ),
-        "mpi": (
-            "no rank called MPI_Init here: is it an MPI program, dynamically linked, started by"
-            " mpirun?"
-        ),
-    }
+def _failed_start(child: Child, workload: Workload) -> Excluded:
+    """Why a process never came to the barrier; it is dead afterwards."""
+    if child.end_ns is None:
+        child.kill()
+        return Excluded(_late(workload, "to be ready to start"), "timeout")
+    child.reap()
+    status = _exit_status(child.wait_status)
+    if status != "ok":
+        return Excluded("it ended before it was ready to start", status)
+    status = "no region" if workload.region.armed else "unreadable output"
     other = {"main": 'use start="exec"'}.get(workload.start, "the launcher is broken: make env")
-    return f"it did not wait for the common start; {fix.get(kind, other)}"
+    fix = _NEVER_WAITED.get(workload.region.kind, other)
+    return Excluded(f"it did not wait for the common start; {fix}", status)
+
+
+_NEVER_WAITED = {
+    "marks": "does it call nb_region_begin()? Otherwise pass region=…",
+    "symbols": (
+        "it never called noisebook_begin(): is the symbol declared weak, and the program"
+        " dynamically linked?"
+    ),
+    "mpi": (
+        "no rank called MPI_Init here: is it an MPI program, dynamically linked, started by mpirun?"
+    ),
+}
 
 
 def _late(workload: Workload, what: str) -> str:
@@ -258,30 +203,40 @@ def _exit_status(wait_status: int) -> str:
     return f"exit {code}" if code > 0 else f"signal {-code}"
 
 
-def _failure(child: Child, status: str, reason: str) -> dict:
-    printed = shorten(child.errors.text) or shorten(child.output.text)
-    return {"status": status, "message": f"{reason}: {printed}" if printed else reason}
-
-
-def _outcome(child: Child, ended_ns: int, workload: Workload, t0_ns: int, before: dict) -> dict:
-    """Status and times of a process that ended by itself, with what it reports."""
-    columns = _reported(child, ended_ns, workload, before)
-    if columns.get("status", "ok") != "ok":
-        return columns
+def _outcome(child: Child, workload: Workload, t0_ns: int, before: dict) -> dict:
+    """Times and reports of a process that ended by itself: of the protocol line of our programs,
+    and of the reports of any other.
+    """
+    status, reader = _exit_status(child.wait_status), workload.reader or Reader(workload.name)
+    sources = Sources(Path(child.folder or "."), before, child.output.text, child.errors.text)
     try:
-        times = _region_times(child, ended_ns, columns.pop("marked", None), t0_ns)
-    except NoRegion as reason:
-        return _failure(child, "no region", f"its timed region is not known: {reason}")
-    return columns | times | {"seconds": columns.get("seconds") or times["region_seconds"]}
+        printed = sources.text(reader, None)
+        line = (_prints_line(workload) and parse_line(child.output.text)) or {}
+        _check_verdict(status, line, reader, printed)
+        reports = find_reports(reader, sources, {"seconds", workload.outcome})
+    except NotReported as error:
+        raise NotReported(str(error), "" if status == "ok" else status) from None
+    assert child.end_ns is not None  # it has ended
+    marked = _marked_times(line, child.end_ns)
+    if workload.region.kind == "marks" and marked is None:
+        lacking = "no line 'noisebook: NAME seconds=… start_ns=… end_ns=…' in its output"
+        raise NotReported(lacking)
+    columns, series = tables_and_series(reader, printed)
+    columns = _program_columns(line | columns | reports)
+    times = _region_times(child, marked, t0_ns)
+    seconds = reports.get("seconds") or (marked and line["seconds"]) or times["region_seconds"]
+    series |= _printed_series(child.output.text, line, series)
+    return columns | times | {"seconds": float(seconds)} | ({"series": series} if series else {})
 
 
-def _region_times(child: Child, ended_ns: int, marked: Times | None, t0_ns: int) -> dict:
+def _region_times(child: Child, marked: Times | None, t0_ns: int) -> dict:
     """Where the timed region began and ended: marked, observed, or the whole process."""
-    seen = marked or child.watch.times() or Times(t0_ns, ended_ns)
-    end_ns = min(seen.end_ns, ended_ns)
+    assert child.end_ns is not None  # it has ended
+    seen = marked or child.watch.times() or Times(t0_ns, child.end_ns)
+    end_ns = min(seen.end_ns, child.end_ns)
     if (
         not t0_ns - _CLOCKS_AGREE_NS <= seen.start_ns < end_ns
-        or seen.end_ns > ended_ns + _CLOCKS_AGREE_NS
+        or seen.end_ns > child.end_ns + _CLOCKS_AGREE_NS
     ):
         raise NoRegion(
             "it lies outside of the run; a time that a program gives must be CLOCK_MONOTONIC in ns"
@@ -293,39 +248,7 @@ def _region_times(child: Child, ended_ns: int, marked: Times | None, t0_ns: int)
     }
     if child.watch.region.kind not in ("process", "marks"):
         columns["paused_seconds"] = seen.paused_ns * 1e-9
-    if child.watch.region.kind == "roi":
-        columns["region_slack_us"] = seen.slack_ns / 1e3
     return columns
-
-
-def _reported(child: Child, ended_ns: int, workload: Workload, before: dict) -> dict:
-    """Columns and series: of the protocol line of our programs, and of the reports of any other."""
-    status = _exit_status(child.wait_status)
-    reader = workload.reader or Reader(workload.name)
-    sources = Sources(Path(child.folder or "."), before, child.output.text, child.errors.text)
-    try:
-        printed = sources.text(reader, None)
-    except NotReported as error:
-        return _failure(child, "unreadable output" if status == "ok" else status, str(error))
-    line = parse_line(child.output.text) if _prints_line(workload) else None
-    if failure := _reported_failure(child, status, line, reader, printed):
-        return failure
-    times = _marked_times(line or {}, ended_ns)
-    if workload.region.kind == "marks" and times is None:
-        return _failure(
-            child,
-            "unreadable output",
-            "no line 'noisebook: NAME seconds=… start_ns=… end_ns=…' in its output",
-        )
-    try:
-        reports = find_reports(reader, sources, {"seconds", workload.outcome})
-    except NotReported as error:
-        return {"status": "unreadable output", "message": str(error)}
-    columns, series = tables_and_series(reader, printed)
-    columns = _program_columns((line or {}) | columns | reports) | (times or {})
-    if "seconds" in reports:
-        columns["seconds"] = float(reports["seconds"])
-    return _with_series(child, line, columns, series)
 
 
 def _prints_line(workload: Workload) -> bool:
@@ -334,30 +257,17 @@ def _prints_line(workload: Workload) -> bool:
     return kind == "marks" or (kind == "symbols" and workload.reader is None)
 
 
-def _reported_failure(
-    child: Child, status: str, line: dict | None, reader: Reader, printed: str
-) -> dict:
-    """Status and message of a run that failed, or whose result is not right; empty if it is."""
-    if not status.startswith("signal") and _found_wrong(line, reader, printed):
-        return _failure(child, "unverified", "the program found its result wrong")
+def _check_verdict(status: str, line: dict, reader: Reader, printed: str) -> None:
+    """Whether the program ended well, and its result is right."""
+    verified = line.get("verified") != "no"
+    failed = reader.failed and re.search(reader.failed, printed, re.MULTILINE)
+    if not status.startswith("signal") and (failed or not verified):
+        raise Excluded("the program found its result wrong", "unverified")
     if status != "ok":
-        return _failure(child, status, _FAILED.get(status, "the program failed"))
+        raise Excluded(_FAILED.get(status, "the program failed"), status)
     if reader.passed and not re.search(reader.passed, printed, re.MULTILINE):
-        return _failure(
-            child,
-            "unverified",
-            f"the output does not confirm that the result is right (pattern {reader.passed!r})",
-        )
-    return {}
-
-
-def _found_wrong(line: dict | None, reader: Reader, printed: str) -> bool:
-    return bool(
-        line
-        and line.get("verified") == "no"
-        or reader.failed
-        and re.search(reader.failed, printed, re.MULTILINE)
-    )
+        unsaid = "the output does not confirm that the result is right"
+        raise Excluded(f"{unsaid} (pattern {reader.passed!r})", "unverified")
 
 
 _FAILED = {
@@ -366,71 +276,49 @@ _FAILED = {
 }
 
 
-def _with_series(child: Child, line: dict | None, columns: dict, found: dict) -> dict:
-    """The columns and the series, which must be as long as the program reports."""
-    try:
-        series = found | parse_series(child.output.text)
-    except ValueError as error:
-        return _failure(child, "unreadable output", str(error))
-    wanted, count = (line or {}).get("series_values"), count_values(series)
+def _printed_series(output: str, line: dict, found: dict) -> dict:
+    """The series that it printed; with those that were found there must be as many values as the
+    program reports.
+    """
+    series = parse_series(output)
+    wanted = line.get("series_values")
+    count = sum(len(one["values"]) for one in (found | series).values())
     if wanted is not None and wanted != count:
-        return _failure(
-            child,
-            "unreadable output",
+        raise NotReported(
             f"{count} of the {wanted} values of its series were found; fewer repetitions are needed"
-            " if it printed too much",
+            " if it printed too much"
         )
-    return columns | {"series": series} if series else columns
+    return series
 
 
-def _marked_times(line: dict, ended_ns: int) -> dict | None:
+def _marked_times(line: dict, ended_ns: int) -> Times | None:
     """The times of the protocol line, if they are sound."""
     seconds, start_ns, end_ns = (line.get(key) for key in ("seconds", "start_ns", "end_ns"))
-    if not (isinstance(seconds, (int, float)) and seconds > 0):
+    sound = isinstance(seconds, (int, float)) and seconds > 0
+    if not sound or not (isinstance(start_ns, int) and isinstance(end_ns, int)):
         return None
-    if not (isinstance(start_ns, int) and isinstance(end_ns, int)):
-        return None
-    if not 0 < start_ns < end_ns <= ended_ns:
-        return None
-    return {"seconds": float(seconds), "marked": Times(start_ns, end_ns)}
+    return Times(start_ns, end_ns) if 0 < start_ns < end_ns <= ended_ns else None
 
 
 def _program_columns(line: dict) -> dict:
     """The keys that the program reports; one that is the name of a column of every run gets the
     prefix `program_`.
     """
+    reserved = known_columns("every_run").keys() | _USAGE.keys()
     return {
-        f"program_{key}" if key in _RESERVED else key: value
+        f"program_{key}" if key in reserved else key: value
         for key, value in line.items()
         if key not in ("seconds", "start_ns", "end_ns")
     }
 
 
-_RESERVED = {
-    "outcome",
-    "reports",
-    "run",
-    "cell",
-    "round",
-    "epoch",
-    "workload",
-    "model",
-    "config",
-    "noise",
-    "region_seconds",
-    "wall_seconds",
-    "status",
-    "message",
-    "t0_ns",
-    "began_unix_s",
-    "elapsed_seconds",
-    LEFT,
-    "user_s",
-    "system_s",
-    "minor_faults",
-    "major_faults",
-    "voluntary_switches",
-    "involuntary_switches",
+_USAGE = {
+    "user_s": "ru_utime",
+    "system_s": "ru_stime",
+    "minor_faults": "ru_minflt",
+    "major_faults": "ru_majflt",
+    "voluntary_switches": "ru_nvcsw",
+    "involuntary_switches": "ru_nivcsw",
 }
 
 
@@ -442,12 +330,5 @@ def _usage(child: Child) -> dict:
     # the program is not visible. The kernel counts pages per CPU and adds them up now and then, so
     # two readings of one peak differ: hence the margin.
     peak_kb = used.ru_maxrss if used.ru_maxrss > 1.05 * child.harness_peak_kb + 1024 else None
-    return {
-        "user_s": used.ru_utime,
-        "system_s": used.ru_stime,
-        "max_rss_kb": peak_kb,
-        "minor_faults": used.ru_minflt,
-        "major_faults": used.ru_majflt,
-        "voluntary_switches": used.ru_nvcsw,
-        "involuntary_switches": used.ru_nivcsw,
-    }
+    columns = {column: getattr(used, name) for column, name in _USAGE.items()}
+    return columns | {"max_rss_kb": peak_kb}

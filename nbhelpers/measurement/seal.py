@@ -1,7 +1,8 @@
 """The seal of a campaign: how many records it had when all that was requested was measured, their
 last chain, and the digest of every file of a run.
 
-It shows what the records alone cannot: that the last of them, or files beside them, are gone.
+It shows what the records alone cannot: that the last of them, or files beside them, are gone. Owns
+also what becomes of records that cannot be trusted: put aside, said, and measured again.
 """
 
 import hashlib
@@ -10,8 +11,8 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from ..files import to_json, write_atomically
-from ..records import SEAL, read
+from ..files import new_aside, to_json, write_atomically
+from ..records import SEAL, Damage, read, write_records
 from ._aside import files_of_runs
 
 FORMAT = "noisebook seal 1"
@@ -84,3 +85,40 @@ def _files(folder: Path, sealed: dict) -> Iterator[str]:
 def _digest(path: Path) -> str:
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def repaired(folder: Path) -> list[str]:
+    """Leave damaged records out of the campaign's files; a sentence for each file that had any."""
+    return [
+        sentence for name in FILES if (folder / name).exists() for sentence in _repair(folder, name)
+    ]
+
+
+def _repair(folder: Path, name: str) -> list[str]:
+    path, found = folder / name, read(folder / name)
+    if not found.damage:
+        return []
+    place = new_aside(folder)
+    write_atomically(place / f"{name}.damaged", path.read_bytes())
+    write_atomically(place / "why.txt", "".join(f"{_of_line(one)}\n" for one in found.damage))
+    break_seal(folder)
+    write_records(path, found.rows)
+    count = f"{len(found.damage)} damaged record{'s' * (len(found.damage) > 1)}"
+    return [
+        f"{count} of {name} were left out ({place.parent.name}/{place.name}):"
+        f" {_of_line(found.damage[0])}. What is missing is measured again."
+    ]
+
+
+def _of_line(damage: Damage) -> str:
+    return f"line {damage.line}: {damage.what}"
+
+
+def first_free_run(folder: Path) -> int:
+    """The least number that neither a run that was put aside nor a damaged record can have had."""
+    numbers = [0]
+    for path in folder.glob("aside/[!.]*/runs.jsonl*"):
+        found = read(path)
+        used = [row["run"] + 1 for row in found.rows if "run" in row]
+        numbers.append(max(used, default=0) + len(found.damage))
+    return max(numbers)

@@ -1,108 +1,42 @@
 """The runs table: its columns and their meaning, which rows are data, totals as rates."""
 
 from collections.abc import Sequence
+from functools import cache
 
 import pandas as pd
 
 from ..outcomes import Outcome, reported
+from ..places import shipped
+from ..reading import read_yaml
 from ._knowledge import every_metric, metric_of
 
-_TIME, _TOTAL, _LEVEL, _LABEL = "time", "total", "level", "label"
-
-
-def _label(meaning: str) -> tuple[str, str, str]:
-    return _LABEL, "", meaning
-
-
-def _time(unit: str, meaning: str) -> tuple[str, str, str]:
-    return _TIME, unit, meaning
-
-
-def _total(unit: str, meaning: str) -> tuple[str, str, str]:
-    return _TOTAL, unit, meaning
-
-
-# column: (kind, unit, meaning); kinds: label, time, total (grows with the run), level (does not)
-COLUMNS = {
-    "run": _label("number of the run, unique in a campaign"),
-    "cell": _label("the configuration that the campaign interleaves with others"),
-    "round": _label(
-        "the block of the random order; cells are compared by the rounds that hold both"
-    ),
-    "epoch": _label(
-        "from 0; counts up when the cells of the campaign change after something was measured"
-    ),
-    "workload": _label("name of the program"),
-    "model": _label("omp, sycl, mpi or external"),
-    "config": _label("placement: Rm, RmHK, RmHK2, TP, TPHK, TPHK2"),
-    "noise": _label("none, or the digest of the injected noise config"),
-    "seconds": _time(
-        "s", "what is judged: the time that the program reports, or else its timed region"
-    ),
-    "region_seconds": _time(
-        "s", "length of the timed region: noise is counted in it and divided by it"
-    ),
-    "reports": _label(
-        "numbers that the program reports, in JSON: {column: [unit, which is better]}"
-    ),
-    "outcome": _label("the column by which runs are judged; missing: seconds"),
-    "wall_seconds": _time("s", "from the common start to the end of the process"),
-    "start_ns": _time("ns", "start of the timed region, CLOCK_MONOTONIC"),
-    "end_ns": _time("ns", "end of the timed region, CLOCK_MONOTONIC"),
-    "status": _label(
-        "ok; or exit N, signal N, timeout, unverified, unreadable output: then the run is excluded"
-    ),
-    "message": _label("why a run failed, and what it printed"),
-    "left_processes": _label(
-        "processes of the run that still lived 0.1 s after its program had ended, and were killed;"
-        " missing: none"
-    ),
-    "paused_seconds": _time(
-        "s", "time within the timed region that lies between an end and the next begin"
-    ),
-    "region_slack_us": _time("µs", "how much later the region may have begun or ended"),
-    "t0_ns": _time("ns", "the common start that was agreed, CLOCK_MONOTONIC"),
-    "began_unix_s": _time("s", "time of day when the run was begun, since 1970"),
-    "elapsed_seconds": _time("s", "the run as a whole, with start-up and the reading of metrics"),
-    "runqueue_wait_ns": _total(
-        "ns", "time in which threads could run and no CPU was free for them, summed over threads"
-    ),
-    "cpu_ns": _total("ns", "CPU time of all threads in the timed region"),
-    "timeslices": _total("", "times that a thread was put on a CPU in the timed region"),
-    "threads": _label("threads that the program used"),
-    "device": _label("what the kernels of a SYCL program ran on"),
-    "driver": _label("version of the device's driver"),
-    "verified": _label("whether the program found its result right"),
-    "placement_ok": _label(
-        "whether all threads were on the CPUs that their configuration promises; missing: several"
-        " threads were never seen"
-    ),
-    "placement": _label(
-        "the CPUs that the threads were allowed: 0+1: one thread on each; 0,1*2: two on either"
-    ),
-    "last_cpus": _label("CPUs on which the threads had run last when the timed region began"),
-    "frequency_samples": _label("readings of the clock frequency that its mean is of"),
-}
-_FIRST = list(COLUMNS)[: list(COLUMNS).index("elapsed_seconds") + 1]
-_NOT_ALWAYS = {"left_processes", "paused_seconds", "region_slack_us"}
+_TOTAL, _LEVEL = "total", "level"
+_SERIES = {"run": "int64", "name": "str", "unit": "str", "index": "int64", "value": "float64"}
+_NOT_ALWAYS = {"left_processes", "paused_seconds"}
 # What our programs count themselves, in their timed region; all else is counted from the common
 # start to the end.
 _IN_REGION = {"runqueue_wait_ns", "cpu_ns", "timeslices"}
 _CLEARLY_LONGER = 1.02
-_MOST_SLACK_US = 1000
+
+
+@cache
+def known_columns(kind: str) -> dict[str, tuple[str, str, str]]:
+    """Kind, unit and meaning of columns, from data/knowledge/columns.yml: those of `every_run`, or
+    those `of_some`.
+    """
+    known = read_yaml(shipped() / "data/knowledge/columns.yml", "columns", fast=True)
+    return {name: tuple(words) for name, words in known[kind].items()}
 
 
 def runs_table(rows: Sequence[dict]) -> pd.DataFrame:
-    """Rows as a table with the columns of `COLUMNS` first; whole numbers stay whole (Int64) where a
+    """Rows as a table with the columns of every run first; whole numbers stay whole (Int64) where a
     failed run has none.
     """
-    if any("epoch" in row for row in rows):  # rows of before there were epochs are of the first
-        rows = [row if "epoch" in row else {**row, "epoch": 0} for row in rows]
-    rows = [_with_region_seconds(row) for row in rows]
+    every_run = known_columns("every_run")
     table = pd.DataFrame.from_records(
-        rows, columns=None if rows else [name for name in _FIRST if name not in _NOT_ALWAYS]
+        rows, columns=None if rows else [name for name in every_run if name not in _NOT_ALWAYS]
     )
-    first = [name for name in _FIRST if name in table.columns]
+    first = [name for name in every_run if name in table.columns]
     table = table[first + [name for name in table.columns if name not in first]]
     for name in table.columns[table.isna().any()]:
         present = [row[name] for row in rows if row.get(name) is not None]
@@ -116,14 +50,6 @@ def runs_table(rows: Sequence[dict]) -> pd.DataFrame:
     return table.copy()
 
 
-def _with_region_seconds(row: dict) -> dict:
-    """Of runs that were recorded before there was this column."""
-    if "region_seconds" in row or "start_ns" not in row:
-        return row
-    known = row.get("start_ns") is not None and row.get("end_ns") is not None
-    return row | {"region_seconds": (row["end_ns"] - row["start_ns"]) / 1e9 if known else None}
-
-
 def region_seconds(runs: pd.DataFrame) -> pd.Series:
     """Return the length of the timed region of each run.
 
@@ -135,7 +61,7 @@ def region_seconds(runs: pd.DataFrame) -> pd.Series:
     Returns
     -------
     Series
-        Seconds; the column `seconds` of a table of before regions were recorded.
+        Seconds; the column `seconds` of a table that has no other.
     """
     return runs["region_seconds"] if "region_seconds" in runs else runs["seconds"]
 
@@ -175,13 +101,6 @@ def region_notes(runs: pd.DataFrame) -> list[str]:
                 f" process ({region:.2f} s; the program reports {reported:.2f} s); define where it"
                 " begins and ends: region=…"
             )
-    slack_us = runs["region_slack_us"].max() if "region_slack_us" in runs else 0
-    if slack_us > _MOST_SLACK_US:
-        notes.append(
-            f"begin and end of the timed region are known to {slack_us / 1e3:.1f} ms only: what was"
-            ' written to $NOISEBOOK_ROI was read so late; write the time with it: echo "begin'
-            ' $EPOCHREALTIME"'
-        )
     return notes
 
 
@@ -238,7 +157,7 @@ def finished(runs: pd.DataFrame) -> pd.DataFrame:
         for name in data.columns
         if str(data[name].dtype) == "Int64" and not data[name].isna().any()
     ]
-    return data.astype(dict.fromkeys(whole, "int64"))
+    return data.astype(dict.fromkeys(whole, "int64")).copy()  # in one piece
 
 
 def rates(runs: pd.DataFrame) -> pd.DataFrame:
@@ -292,11 +211,8 @@ def describe_columns(runs: pd.DataFrame | None = None) -> pd.DataFrame:
         the run: compare as a rate), level (does not grow), report (a number of the program by which
         runs may be judged), program (any other key of the program, or a column of an attachment).
     """
-    names = (
-        list(runs.columns)
-        if runs is not None
-        else list(dict.fromkeys([*COLUMNS, *(metric.id for _, metric in every_metric())]))
-    )
+    counted = (metric.id for _, metric in every_metric())
+    names = list(dict.fromkeys([*_known(), *counted]) if runs is None else runs.columns)
     reports = {} if runs is None else reported(runs)
     rows = [
         (name, *(_of_report(reports[name]) if name in reports else _meaning(name)))
@@ -309,9 +225,13 @@ def _of_report(outcome: Outcome) -> tuple[str, str, str]:
     return "report", outcome.unit, f"reported by the program; {outcome.direction} is better"
 
 
+def _known() -> dict[str, tuple[str, str, str]]:
+    return known_columns("every_run") | known_columns("of_some")
+
+
 def _meaning(name: str) -> tuple[str, str, str]:
-    if name in COLUMNS:
-        return COLUMNS[name]
+    if name in _known():
+        return _known()[name]
     if name.endswith("_per_s") and _meaning(name.removesuffix("_per_s"))[0] == _TOTAL:
         kind, unit, meaning = _meaning(name.removesuffix("_per_s"))
         return (
@@ -323,3 +243,15 @@ def _meaning(name: str) -> tuple[str, str, str]:
     if metric is not None:
         return metric.kind, metric.unit, metric.title
     return "program", "", "a key of the program, or a column of an attachment"
+
+
+def series_table(records: Sequence[dict]) -> pd.DataFrame:
+    """Records of a campaign's store as a table: one row a value; `run` as in the runs table,
+    `index` from 0 in the order of the run.
+    """
+    rows: list[tuple] = []
+    for record in records:
+        for name, one in record["series"].items():
+            begin = (record["run"], name, one["unit"])
+            rows += [(*begin, index, value) for index, value in enumerate(one["values"])]
+    return pd.DataFrame(rows, columns=list(_SERIES)).astype(_SERIES)

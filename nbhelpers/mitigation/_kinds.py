@@ -1,72 +1,57 @@
-"""From the words of a mitigation's file to an action. Owns the table of kinds."""
+"""From the words of a mitigation's file to an action. Owns the table of kinds, and what knowledge
+from elsewhere may not do.
+"""
 
+import re
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass
 
+from .. import extras
 from ..errors import InputError
-from .action import Action
-from .gpu import GpuSetting
-from .groups import CpuSet, CpuWeight
-from .inherited import MemoryPolicy, NoHugePages, NoRandomisation
-from .parameter import FixedSeed
-from .preparation import CoolDown, Flush, Latency, Trigger, WarmFiles
+from ..machine.parts import LIBRARIES
+from ..workloads import Workload
+from .action import Action, Possible
+from .preparation import CoolDown, Flush, Latency
 from .program import Environment, Preload
-from .scheduling import Confined, FewerThreads, IoPriority, Niced, PinnedThreads, Scheduled
-from .settings import FrequencyCap, InterruptsAway, Setting, TurboOff, WorkqueuesAway
+from .scheduling import Confined, FewerThreads, PinnedThreads
+from .settings import InterruptsAway, Setting
+from .wrapped import Niced, NoHugePages, NoRandomisation, Scheduled
 
-_ASK_FIRST = (Environment, Preload)
-# arguments that are numbers, and what they lie between
-_NUMBERS = {
-    "priority": (0, 99),
-    "level": (0, 7),
-    "leave": (0, 4096),
-    "share": (0, 1),
-    "seconds": (0, 600),
-    "us": (0, 1_000_000),
-    "times": (1, 10_000),
-}
+# variables with which no program loads or runs something else
+_HARMLESS = re.compile(
+    r"OMP_(?!TOOL)\w+|GOMP_(?!DEBUG)\w+|MALLOC_(ARENA|MMAP|TOP|TRIM)\w+|\w+_NUM_THREADS"
+)
 
 
-def _cpus(value: str | list[int]) -> str | tuple[int, ...]:
-    if not isinstance(value, list):
-        return value
-    if not all(type(cpu) is int and 0 <= cpu < 1 << 16 for cpu in value):
-        raise TypeError(f"{value} are no numbers of CPUs")
-    return tuple(value)
+@dataclass(frozen=True)
+class OfAnExtra(Action):
+    """In the place of an action whose extra is not installed: it cannot be done."""
 
+    @property
+    def risk(self) -> str:
+        """What extras set is a setting of the machine."""
+        return "low"
 
-def _nice(value: int) -> Action:
-    if type(value) is not int or not -20 <= value <= 19:
-        raise TypeError(f"{value!r} is no nice value, −20 to 19")
-    return Niced(value)
+    def possible(self, workload: Workload | None = None) -> Possible:
+        return Possible(False, "it comes with an extra that is not installed", "make doctor")
 
 
 KINDS: dict[str, Callable[..., Action]] = {
     "environment": Environment,
     "preload": Preload,
-    "confine": lambda cpus: Confined(_cpus(cpus)),
+    "confine": lambda cpus: Confined(cpus if isinstance(cpus, str) else tuple(cpus)),
     "pin-threads": PinnedThreads,
     "threads": FewerThreads,
-    "nice": _nice,
+    "nice": Niced,
     "policy": Scheduled,
-    "io-priority": lambda level, **fields: IoPriority(fields["class"], level),
-    "memory-policy": MemoryPolicy,
     "no-randomisation": NoRandomisation,
     "huge-pages-off": NoHugePages,
     "setting": Setting,
-    "frequency-cap": FrequencyCap,
-    "turbo-off": TurboOff,
-    "trigger": lambda counts=(), **fields: Trigger(counts=tuple(counts), **fields),
     "flush": Flush,
-    "warm-files": lambda: WarmFiles(),  # no further files: knowledge names none
     "cool-down": CoolDown,
     "latency": Latency,
     "interrupts-away": InterruptsAway,
-    "workqueues-away": WorkqueuesAway,
-    "cpuset": lambda cpus: CpuSet(_cpus(cpus)),
-    "cpu-weight": CpuWeight,
-    "gpu": GpuSetting,
-    "seed": FixedSeed,
+    "gpu": lambda **fields: OfAnExtra(),
 }
 
 
@@ -80,7 +65,7 @@ def action_of(specified: Mapping[str, object], where: str, foreign: bool = False
     where
         The file and the entry.
     foreign
-        It comes from knowledge that is not ours: what it loads or sets is asked for.
+        It comes from knowledge that is not ours.
 
     Raises
     ------
@@ -96,9 +81,10 @@ def action_of(specified: Mapping[str, object], where: str, foreign: bool = False
             fix=f"choose one of {', '.join(KINDS)}",
         )
     try:
-        _check_numbers(arguments)
-        action = KINDS[kind](**arguments)
-        return replace(action, foreign=foreign) if isinstance(action, _ASK_FIRST) else action
+        action = (KINDS | extras.actions())[kind](**arguments)
+        if foreign:
+            _refuse_to_load(action)
+        return action
     except InputError as error:
         raise InputError(error.what, where=where, why=error.why, fix=error.fix) from None
     except (TypeError, KeyError) as error:
@@ -107,8 +93,16 @@ def action_of(specified: Mapping[str, object], where: str, foreign: bool = False
         ) from None
 
 
-def _check_numbers(arguments: Mapping[str, object]) -> None:
-    for name in set(arguments) & set(_NUMBERS):
-        value, (least, most) = arguments[name], _NUMBERS[name]
-        if type(value) not in (int, float) or not least <= value <= most:  # type: ignore[operator]
-            raise TypeError(f"{name} is {value!r}, not a number from {least} to {most}")
+def _refuse_to_load(action: Action) -> None:
+    """What could make a program load or run something else."""
+    names: list[str] = []
+    if isinstance(action, Environment):
+        names = [name for name in action.variables if not _HARMLESS.fullmatch(name)]
+    elif isinstance(action, Preload) and action.library not in LIBRARIES:
+        names = [action.library]
+    if names:
+        raise InputError(
+            f"knowledge from elsewhere may not set or preload {names[0]}",
+            why="with it a program could load or run something else",
+            fix="set it yourself in the workload's env, if you mean it",
+        )

@@ -6,7 +6,6 @@ Owns all reading of /proc/PID; nothing here changes anything.
 
 import os
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from ..machine import cpu_list
@@ -85,27 +84,14 @@ def groups(pid: int) -> dict[str, str]:
     return {}
 
 
-@dataclass(frozen=True)
-class Mapping:
-    """A row of /proc/PID/maps: its addresses, rights such as "rw-p", offset in the file, file."""
-
-    start: int
-    end: int
-    rights: str
-    offset: int
-    path: str
-
-
-def maps(pid: int) -> list[Mapping]:
-    """The mappings of the process, in ascending order; none if it has ended."""
-    rows = []
-    with suppress(OSError):
+def heap_bytes(pid: int) -> int:
+    """The length of the heap that brk(2) made; 0 if there is none."""
+    with suppress(OSError, ValueError):
         for line in Path(f"/proc/{pid}/maps").read_text(errors="surrogateescape").splitlines():
-            place, rights, offset, _, _, *path = line.split(None, 5)
-            start, _, end = place.partition("-")
-            name = path[0].removesuffix(" (deleted)") if path else ""
-            rows.append(Mapping(int(start, 16), int(end, 16), rights, int(offset, 16), name))
-    return rows
+            if line.endswith("[heap]"):
+                start, _, end = line.split()[0].partition("-")
+                return int(end, 16) - int(start, 16)
+    return 0
 
 
 def huge_kb(pid: int) -> int | None:
@@ -115,23 +101,3 @@ def huge_kb(pid: int) -> int | None:
             if line.startswith("AnonHugePages:"):
                 return int(line.split()[1])
     return None
-
-
-def running_on(pid: int) -> set[int]:
-    """The CPUs on which threads of the process run at this moment."""
-    found = set()
-    for task in tasks(pid):
-        with suppress(OSError, ValueError, IndexError):
-            fields = Path(f"/proc/{pid}/task/{task}/stat").read_text().rpartition(")")[2].split()
-            if fields[0] == "R":
-                found.add(int(fields[36]))
-    return found
-
-
-def disk_bytes(pid: int) -> int:
-    """What the process has read from disks and written to them, caches left out."""
-    with suppress(OSError, ValueError):
-        rows = Path(f"/proc/{pid}/io").read_text().splitlines()
-        numbers = dict(row.split(": ") for row in rows)
-        return int(numbers["read_bytes"]) + int(numbers["write_bytes"])
-    return 0

@@ -1,7 +1,7 @@
 """What a mitigation does: the interface of every action, and whether it can be done here.
 
-Owns `Action` and `Possible`; the actions themselves are in `program`, `scheduling`, `inherited`,
-`preparation`, `settings`, `groups` and `gpu`.
+Owns `Action` and `Possible`; the actions themselves are in `program`, `scheduling`, `wrapped`,
+`preparation`, `settings` and `groups`.
 """
 
 from collections.abc import Mapping
@@ -46,7 +46,7 @@ class Unproven(str):
 
 
 class Momentary(Unproven):
-    """As `Unproven`, where the effect is there for moments only: a proof from an earlier run of the
+    """An `Unproven` effect that is there for moments only: a proof from an earlier run of the
     same program in this process stands, too.
     """
 
@@ -55,9 +55,9 @@ class Action:
     """One thing that a mitigation does to a program or to the machine; the methods do nothing
     unless overridden.
 
-    For each run, in this order: `held` is entered before anything is started; `inherited` is
-    entered too, and left when the process waits at the barrier; `arm` acts on the waiting process;
-    `check` is called then, and again while it runs. `held` is left when it has ended.
+    For each run, in this order: `held` is entered before anything is started; `arm` acts on
+    the process that waits at the barrier; `check` is called then, and again while it runs. `held`
+    is left when it has ended.
 
     Attributes
     ----------
@@ -90,12 +90,12 @@ class Action:
         """The workload as it is started."""
         return workload
 
+    def wrapper(self) -> tuple[str, ...]:
+        """A tool that is started in the program's place and executes it, with its options."""
+        return ()
+
     def held(self, workload: Workload) -> AbstractContextManager:
         """In force for the run."""
-        return nullcontext()
-
-    def inherited(self) -> AbstractContextManager:
-        """In force for the calling thread until the process waits; a child inherits it."""
         return nullcontext()
 
     def arm(self, pid: int) -> None:

@@ -1,5 +1,4 @@
-"""Actions by control groups, version 1 and 2: a group for the run alone, with its CPUs or its
-weight, removed at the end.
+"""An action by a control group, version 1 or 2: a group for the run alone, removed at the end.
 
 Owns where the hierarchies are mounted and how a group is made; the folder is made by
 `nbhelpers.machine.settings`, so that it goes after a SIGKILL too.
@@ -7,17 +6,16 @@ Owns where the hierarchies are mounted and how a group is made; the folder is ma
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import SettingError
 from ..machine import kernel, settings
-from ..workloads import Workload, format_cpu_list
+from ..workloads import Workload
 from . import _proc
 from .action import YES, Action, Possible
-from .scheduling import choose_cpus
 
 
 @dataclass(frozen=True)
@@ -126,61 +124,3 @@ def _write(path: Path, value: str) -> None:
             where=path,
             why="the run would be measured without its mitigation",
         ) from None
-
-
-@dataclass(frozen=True)
-class CpuSet(Group):
-    """The CPUs of the run, which it cannot leave by itself; `cpus` as in `choose_cpus`."""
-
-    cpus: str | Sequence[int] = "housekeeping"
-    controller = "cpuset"
-
-    def possible(self, workload: Workload | None = None) -> Possible:
-        if not choose_cpus(self.cpus, workload):
-            return Possible(False, "no CPU would be left", "a machine with more cores")
-        return super().possible(workload)
-
-    def settled(self, workload: Workload) -> "CpuSet":
-        return replace(self, cpus=choose_cpus(self.cpus, workload))
-
-    def values(self, version: int, parent: Path, workload: Workload | None) -> dict[str, str]:
-        """Version 1 asks for the memory nodes to be named before a process may come in."""
-        nodes = (
-            {"cpuset.mems": (parent / "cpuset.mems").read_text().strip()} if version == 1 else {}
-        )
-        return nodes | {"cpuset.cpus": format_cpu_list(choose_cpus(self.cpus, workload))}
-
-    def check(self, pid: int) -> str | None:
-        wanted = frozenset(choose_cpus(self.cpus))
-        outside = [task for task in _proc.tasks(pid) if not _proc.allowed(pid, task) <= wanted]
-        return super().check(pid) or (
-            f"thread {outside[0]} may run on other CPUs than"
-            f" {format_cpu_list(tuple(sorted(wanted)))}"
-            if outside
-            else None
-        )
-
-
-@dataclass(frozen=True)
-class CpuWeight(Group):
-    """A share of the CPUs so many times that of other groups, within the kernel's limits."""
-
-    times: int = 100
-    controller = "cpu"
-
-    def values(self, version: int, parent: Path, workload: Workload | None) -> dict[str, str]:
-        return (
-            {"cpu.shares": str(min(262144, 1024 * self.times))}
-            if version == 1
-            else {"cpu.weight": str(min(10000, 100 * self.times))}
-        )
-
-    def check(self, pid: int) -> str | None:
-        if wrong := super().check(pid):
-            return wrong
-        found = self._hierarchy()
-        for name, value in self.values(found.version, found.folder, None).items():
-            has = (self._folder(found) / name).read_text().strip()
-            if has != value:
-                return f"{name} is {has}, not {value}"
-        return None

@@ -99,12 +99,6 @@ class Factor:
             f"<p><small>{cited}</small></p>"
         )
 
-    def __str__(self) -> str:
-        helps = "; ".join(mitigations()[name].name for name in self.mitigations)
-        sources = "; ".join(str(references()[name]) for name in self.references)
-        lines = [self.name, self.what, self.how, self.signs]
-        return "\n".join([*lines, f"What may help: {helps}.", f"Sources: {sources}."])
-
 
 @dataclass(frozen=True)
 class Mitigation:
@@ -259,7 +253,7 @@ def explain_factor(name: str) -> Factor:
 
     Returns
     -------
-    Factor, which prints as a text.
+    Factor, which shows as a page.
 
     Raises
     ------
@@ -287,7 +281,7 @@ def explain_factor(name: str) -> Factor:
 
 
 def factor_of(name: str) -> Factor | None:
-    """As `explain_factor`, but None where nothing is known."""
+    """The factor as `explain_factor` gives it, or None where nothing is known."""
     column = name.removesuffix("_per_s")
     if name in factors():
         return factors()[name]
@@ -340,12 +334,12 @@ def _tupled(row: dict) -> dict:
 
 def _entries(place: Path, part: str) -> list[tuple[Path, dict]]:
     """The entries of all files of a part, checked, each with its file."""
-    schema = json.loads((place / f"{part}.schema.json").read_text())
+    # ours: knowledge from elsewhere is not judged by a schema of its own
+    schema = json.loads((shipped() / "data" / "knowledge" / f"{part}.schema.json").read_text())
     rows: list[tuple[Path, dict]] = []
     seen: dict[str, Path] = {}
     for path in sorted((place / part).glob("*.yml")):
         for row in _load(path):
-            _refuse_declared_risk(row, path)
             if error := schema_error(schema, row):
                 raise InputError(
                     f"an entry is not as its schema wants it: {error.message}",
@@ -358,16 +352,6 @@ def _entries(place: Path, part: str) -> list[tuple[Path, dict]]:
             seen[row["id"]] = path
             rows.append((path, row))
     return rows
-
-
-def _refuse_declared_risk(row: Any, path: Path) -> None:
-    if isinstance(row, dict) and "risk" in row:
-        raise InputError(
-            "a mitigation declares its own risk",
-            where=f"{path}, {row.get('id')}",
-            why="the risk is derived from what its actions do",
-            fix="leave out the line risk:",
-        )
 
 
 def _load(path: Path) -> Any:

@@ -1,13 +1,12 @@
 """The autopilot: measure, classify, attribute, explain, try what may help, compare, report.
 
-Owns the order of the steps and how the budget is divided; what was decided and measured is in
-`steps`, which mitigations are tried in `choice`.
+Owns the order of the steps and how the budget is divided; what was decided, and which mitigations
+are tried, is in `_autopilot`.
 """
 
 import math
 import shlex
 import tempfile
-import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -17,27 +16,25 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ..attribution import explain, layer_effect
+from ..attribution import explain
 from ..errors import InputError, RunError, SettingError, Unavailable
 from ..measurement import Attachment, Cell, consequences, rates
 from ..measurement import metrics as metric_layers
-from ..measurement.layers import layer_cells
 from ..outcomes import COST, with_cost
 from ..progress import task
-from ..statistics import stopping
+from ..statistics import compare, stopping
 from ..workloads import Workload, as_workload
-from .budget import (
+from ._autopilot import (
     FEWEST_ROUNDS,
     MOST_ROUNDS,
+    Choice,
+    Decision,
+    Steps,
     affordable_trials,
-    expected_gain,
-    rounds_to_confirm,
+    wanted_mitigations,
 )
-from .choice import Choice, wanted_mitigations
 from .knowledge import check_risk, mitigations
-from .program_counters import program_parameters
 from .report import Report, as_table, found_factors, tried_table
-from .steps import Decision, Steps
 from .treatment import BASELINE, treatment_cells
 from .trials import Pair, Trial, judge_trials
 
@@ -75,9 +72,9 @@ def autopilot(
         A `Workload`, or a command for `workloads.program`. Runs are judged by its outcome.
     budget_seconds
         For measuring, in all calls with the same folder together; at least for 30 runs. The
-        analysis takes some seconds more. So many mitigations are tried as can be in rounds enough,
-        by the spread of the first runs. One that became possible after an earlier call is tried
-        beyond the budget, in the fewest rounds.
+        analysis takes some seconds more. So many mitigations are tried as can be in 30 rounds each.
+        One that became possible after an earlier call is tried beyond the budget, in the fewest
+        rounds.
     folder
         For runs and decisions, so that the same call goes on after an interruption; None: a
         temporary one.
@@ -91,7 +88,7 @@ def autopilot(
     risk
         The highest that is tried: "none", "low" or "high".
     rule
-        When the first measurement has enough runs; None: `stopping.for_tails`, at most 200 runs.
+        When the first measurement has enough runs; None: `stopping.Tails`, at most 200 runs.
     seed
         Of orders, and of the analysis.
     progress
@@ -147,7 +144,7 @@ def autopilot(
         return loop.run(
             None if candidates is None else list(candidates),
             general,
-            rule or stopping.for_tails(most=MOST_RUNS),
+            rule or stopping.Tails(most=MOST_RUNS),
         )
 
 
@@ -186,8 +183,7 @@ class _Loop:
         factors = found_factors(explanation)
         wanted = wanted_mitigations(candidates, list(factors.index), general)
         choice = Choice(self.workload, self.steps, self.risk, self.notify, self.attachments)
-        gain = expected_gain(runs, explanation.labels)
-        affordable = affordable_trials(self._left_s(), _round_s(runs), len(wanted), *gain)
+        affordable = affordable_trials(self._left_s(), _round_s(runs))
         pairs, trials, failed = self._trials(choice.of(wanted, runs, affordable), runs)
         judged = judge_trials(pairs, self.seed)
         report = Report(
@@ -202,7 +198,6 @@ class _Loop:
             trials=trials,
             seconds=self.steps.spent_s(),
             layers=layers,
-            parameters=program_parameters(self.workload),
         )
         again = self._measured_again(report)
         tried = tried_table(judged, wanted, again)
@@ -225,12 +220,12 @@ class _Loop:
         return self._first_runs(decision["runs"]), decision["stopped"]
 
     def _enough_runs(self, rule: stopping.Rule) -> Decision:
-        count, began = 5, time.monotonic()
+        count = 5
         limit_s = FIRST_SHARE * self.budget_s
         while True:
             runs = self._first_runs(count)
             run_s = float(runs["elapsed_seconds"].mean())
-            verdict = rule.decide(with_cost(runs)[COST].to_numpy(), time.monotonic() - began)
+            verdict = rule.decide(with_cost(runs)[COST].to_numpy())
             affordable = max(int(limit_s / run_s), self._fewest_runs(run_s))
             spent = self.steps.spent_s() > limit_s or count >= affordable
             if count >= FEWEST_RUNS and (verdict.stop or spent):
@@ -273,11 +268,16 @@ class _Loop:
             )
         self.notify(f"testing in {rounds} rounds whether the counters change the run time")
         table = self._runs(
-            "layers", lambda: list(layer_cells(self.workload, *self.metrics)), rounds
+            "layers",
+            lambda: [
+                Cell("without", self.workload),
+                Cell("with", self.workload, attachments=metric_layers(*self.metrics)),
+            ],
+            rounds,
         )
         without, with_layers = (table[table["cell"] == name] for name in ("without", "with"))
-        effect = layer_effect(without, with_layers, "the set of counters", seed=self.seed)
-        return effect.sentence
+        found = compare(without, with_layers, seed=self.seed)
+        return f"Without the set of counters and with it: {found.verdict}"
 
     def _layer_rounds(self, runs: pd.DataFrame) -> Decision:
         affordable = int(min(LAYERS_SHARE * self.budget_s / _round_s(runs), MOST_ROUNDS))
@@ -347,8 +347,8 @@ class _Loop:
             return None
         trial = report.trials[report.trials["trial"] == name]
         round_s = 2 * float(trial["elapsed_seconds"].mean())
-        wanted = rounds_to_confirm(report.judged[name].leading)
-        rounds = min(int(self._left_s() / round_s), 2 * wanted, MOST_ROUNDS)
+        # twice as many as showed it: what seems best of several looks better than it is
+        rounds = min(int(self._left_s() / round_s), len(trial), MOST_ROUNDS)
         return self.steps.store(step, {"rounds": rounds}) if rounds >= FEWEST_ROUNDS else None
 
 

@@ -1,5 +1,5 @@
-"""Actions on the program alone, by its environment: variables and preloaded libraries, with the
-proof that they reached it.
+"""Actions on the program alone: variables and preloaded libraries, with the proof that they reached
+it.
 
 Owns whether a program can take a library.
 """
@@ -8,14 +8,14 @@ import os
 import platform
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ..errors import InputError
 from ..machine.parts import LIBRARIES, find_library
 from ..workloads import Workload
 from ..workloads.binaries import elf_interpreter, takes_preload
-from . import _elf, _proc, consent, verification
+from . import _proc, verification
 from .action import YES, Action, NotYet, Possible, with_variables
 
 _PACKAGES = dict(
@@ -35,46 +35,20 @@ class Environment(Action):
     variables
         Name to value.
     needs
-        Who reads them: "glibc", "dynamic" (a library), "loader", "openmp", "python", "cuda"; ""
-        anybody.
+        Who reads them: "glibc", "dynamic" (a library), "openmp"; "" anybody.
     at_least
         Version of glibc.
     transparent_huge_pages
         Useless where the kernel has them switched off.
-    foreign
-        It comes from knowledge that is not ours: the user is asked first, see `consent`.
-
-    Raises
-    ------
-    InputError
-        There are no such variables or readers of them, or foreign knowledge may not set one.
     """
 
     variables: Mapping[str, str]
     needs: str = ""
     at_least: str = ""
     transparent_huge_pages: bool = False
-    foreign: bool = field(default=False, repr=False, kw_only=True)
     needs_program = True
 
-    def __post_init__(self) -> None:
-        pairs = self.variables.items() if isinstance(self.variables, Mapping) else [(None, None)]
-        if not all(isinstance(word, str) for pair in pairs for word in pair):
-            raise InputError(f"variables are texts, by their names: {self.variables!r}")
-        if self.needs and self.needs not in _READERS:
-            raise InputError(
-                f"nothing is known of {self.needs!r}", fix=f"choose one of {', '.join(_READERS)}"
-            )
-        if self.foreign:
-            consent.check_variables(self.variables.items())
-
-    def _to_agree(self) -> list[str]:
-        pairs = self.variables.items() if self.foreign else ()
-        return [f"{name}={value}" for name, value in pairs]
-
     def possible(self, workload: Workload | None = None) -> Possible:
-        if not (answer := consent.possible(self._to_agree())):
-            return answer
         if self.at_least and _version(platform.libc_ver()[1]) < _version(self.at_least):
             return Possible(
                 False,
@@ -98,10 +72,9 @@ class Environment(Action):
                 f"the workload sets {', '.join(taken)} itself",
                 "leave it out of the workload's env",
             )
-        return _READERS[self.needs](Path(workload.command[0])) if self.needs else YES
+        return _dynamic(Path(workload.command[0])) if self.needs else YES
 
     def applied_to(self, workload: Workload) -> Workload:
-        consent.require(self._to_agree())
         shown = {_DISPLAY: "true"} if self.needs == "openmp" else {}
         return replace(workload, env=with_variables(workload, shown | dict(self.variables)))
 
@@ -144,38 +117,6 @@ def _dynamic(program: Path) -> Possible:
     return YES
 
 
-def _python(program: Path) -> Possible:
-    text = _first_line(program) if _is_script(program) else program.resolve().name
-    return YES if "python" in text else Possible(False, f"{program.name} is not run by Python")
-
-
-def _loader(program: Path) -> Possible:
-    found = _elf.image(str(program))
-    if found is not None and not found.slots:
-        return Possible(False, f"{program.name} is linked so that all is bound at its start")
-    return _dynamic(program)
-
-
-def _cuda(program: Path) -> Possible:
-    version = verification.cuda_version()
-    if not version:
-        return Possible(False, "there is no NVIDIA driver here", "nvidia-smi")
-    if version >= verification.LAZY_ANYWAY:
-        text = verification.version_text(version)
-        return Possible(False, f"CUDA {text} loads modules when needed by itself, as since 12.2")
-    return _dynamic(program)
-
-
-_READERS = {
-    "glibc": _dynamic,
-    "dynamic": _dynamic,
-    "loader": _loader,
-    "openmp": _dynamic,
-    "python": _python,
-    "cuda": _cuda,
-}
-
-
 def _interpreter(program: Path) -> str | None:
     with suppress(OSError):
         return elf_interpreter(program)
@@ -200,33 +141,12 @@ class Preload(Action):
     ----------
     library
         Its name without "lib" and ".so", found by the loader's own list; or the path of a file.
-    foreign
-        It comes from knowledge that is not ours: the user is asked first, see `consent`.
-
-    Raises
-    ------
-    InputError
-        Foreign knowledge does not name a file by its absolute path.
     """
 
     library: str
-    foreign: bool = field(default=False, repr=False, kw_only=True)
     needs_program = True
 
-    def __post_init__(self) -> None:
-        if not isinstance(self.library, str):
-            raise InputError(f"a library is named by a text: {self.library!r}")
-        if self.foreign:
-            consent.check_library(self.library)
-
-    def _to_agree(self) -> list[str]:
-        return [self.library] if self.foreign else []
-
     def possible(self, workload: Workload | None = None) -> Possible:
-        if self.foreign and (reason := consent.untrusted(self.library)):
-            return Possible(False, reason, "a file and folders that only root or you can change")
-        if not (answer := consent.possible(self._to_agree())):
-            return answer
         path = find_library(self.library)
         if path is None:
             package = _PACKAGES.get(self.library)
@@ -238,7 +158,6 @@ class Preload(Action):
         return _takes_library(Path(workload.command[0])) if workload is not None else YES
 
     def applied_to(self, workload: Workload) -> Workload:
-        consent.require(self._to_agree())
         others = dict(workload.env).get(_PRELOAD, os.environ.get(_PRELOAD, ""))
         libraries = ":".join(filter(None, (self._path(), others)))
         return replace(workload, env=with_variables(workload, {_PRELOAD: libraries}))
@@ -247,7 +166,7 @@ class Preload(Action):
         files = {os.path.realpath(name) for name in _proc.mapped_files(pid)}
         if os.path.realpath(self._path()) not in files:
             return NotYet(f"{os.path.basename(self._path())} is not mapped into the process")
-        library = _elf.image(self._path())
+        library = verification.image(self._path())
         replaces_malloc = library is not None and "malloc" in library.symbols
         return verification.program_malloc(pid) if replaces_malloc else None
 

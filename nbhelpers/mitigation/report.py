@@ -1,24 +1,33 @@
 """What the autopilot found: what varied, why, what was tried, what helped and by how much; as
-objects, Markdown and CSV.
+objects and tables.
 
-Owns the report and its tables; its words are in `_report_words`, the loop that fills it is in
-`loop`.
+Owns the report, its tables and its words; the loop that fills it is in `loop`. A headline names
+what is confirmed and nothing else.
 """
 
+import fnmatch
 import html
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
+from functools import cache
 
 import pandas as pd
 
 from ..attribution import Explanation
-from ..attribution.factors import RIVAL
-from ..files import write_atomically
-from . import _report_words as words
-from .knowledge import explain_factor, mitigations
-from .program_counters import factor_behind, is_of_program
-from .trials import HARMS, HELPS, MIXED, NO_EFFECT, NOT_AGAIN, SEEMS, TOO_FEW, Trial
+from ..measurement import describe_columns
+from ..outcomes import outcome_of
+from .knowledge import Factor, explain_factor, factor_of, factors, mitigations
+from .trials import (
+    HARMS,
+    HELPS,
+    MIXED,
+    NO_EFFECT,
+    NOT_AGAIN,
+    SEEMS,
+    TOO_FEW,
+    Trial,
+    open_verdict,
+)
 
 RATIO_COLUMNS = ["mean_ratio", "mean_low", "mean_high", "sd_ratio", "sd_low", "sd_high"]
 TRIED_COLUMNS = [
@@ -36,6 +45,7 @@ TRIED_COLUMNS = [
 ]
 VERDICTS = (HELPS, SEEMS, NOT_AGAIN, MIXED, NO_EFFECT, TOO_FEW, HARMS)
 LEVEL = 0.05
+PATHS = "program-paths"  # the factor of what a program counts itself
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,8 +81,6 @@ class Report:
         Time spent measuring.
     layers
         Whether the counters change the run time, in words; empty if there were none.
-    parameters
-        Of the command: what may decide which path the program takes.
     """
 
     command: str
@@ -87,7 +95,6 @@ class Report:
     again: dict[str, Trial] = field(default_factory=dict, repr=False)
     seconds: float = 0.0
     layers: str = ""
-    parameters: tuple[str, ...] = ()
 
     @property
     def helped(self) -> list[str]:
@@ -102,7 +109,7 @@ class Report:
     @property
     def summary(self) -> str:
         """What varied, why and what helped, in a few sentences."""
-        parts = [words.variation(self.baseline), self.explanation.summary, words.helped(self)]
+        parts = [_variation(self.baseline), self.explanation.summary, _helped(self)]
         return " ".join(parts)
 
     @property
@@ -112,11 +119,11 @@ class Report:
         more = sum(2 * trial.faster.units for trial in self.again.values())
         again = f", and {more} measured again" if more else ""
         rows = [
-            ("what varied?", words.variation(self.baseline), str(first)),
+            ("what varied?", _variation(self.baseline), str(first)),
             ("why not more runs?", self.stopped, str(first)),
             ("do the counters change the run time?", self.layers or "There were none.", ""),
             ("why are some runs slow?", self.explanation.summary, str(first)),
-            ("what helps?", words.helped(self), f"{len(self.trials)}{again}"),
+            ("what helps?", _helped(self), f"{len(self.trials)}{again}"),
         ]
         return pd.DataFrame(rows, columns=["question", "answer", "runs"])
 
@@ -139,55 +146,6 @@ class Report:
         )
         return f"<p>{html.escape(self.summary)}</p>{tables}"
 
-    def markdown(self) -> str:
-        """The report as a page."""
-        parts = [
-            f"# Why do the runs of `{self.command}` differ?",
-            self.summary,
-            *words.why(self),
-            *words.tried(self),
-            *words.not_tried(self),
-            *words.advice(self),
-            *words.fine_print(self),
-        ]
-        return "\n\n".join(parts) + "\n"
-
-    def write(self, folder: str | Path) -> Path:
-        """Write report.md, report.html, baseline.csv, trials.csv, factors.csv, tried.csv and
-        not_tried.csv; returns the page's path.
-        """
-        folder = Path(folder)
-        for name in ("baseline", "trials", "factors", "tried", "not_tried"):
-            table = getattr(self, name)
-            write_atomically(folder / f"{name}.csv", table.to_csv(index=bool(table.index.name)))
-        write_atomically(folder / "report.html", _page(self))
-        return write_atomically(folder / "report.md", self.markdown())
-
-
-def _page(report: Report) -> str:
-    body = "".join(
-        (
-            f"<p>{html.escape(part)}</p>"
-            if not part.startswith("#")
-            else f"<h2>{html.escape(part.lstrip('# '))}</h2>"
-        )
-        for part in _parts(report)
-    )
-    tables = "".join(
-        table.to_html(float_format=lambda value: f"{value:.3g}", border=0)
-        for table in (report.tried, report.not_tried)
-        if len(table)
-    )
-    title = html.escape(f"Why do the runs of {report.command} differ?")
-    return (
-        "<!doctype html><html lang=en><meta"
-        f" charset=utf-8><title>{title}</title><h1>{title}</h1>{body}{tables}</html>\n"
-    )
-
-
-def _parts(report: Report) -> list[str]:
-    return [report.summary, *words.why(report), *words.advice(report), *words.fine_print(report)]
-
 
 def _best_first(tried: pd.DataFrame, verdict: str) -> list[str]:
     chosen = tried[tried["verdict"] == verdict]
@@ -196,11 +154,58 @@ def _best_first(tried: pd.DataFrame, verdict: str) -> list[str]:
     )
 
 
+def _variation(runs: pd.DataFrame) -> str:
+    """How much the runs differ."""
+    judged = outcome_of(runs)
+    values = runs[judged.name]
+    if judged.name != "seconds":
+        return (
+            f"{len(values)} runs had {values.median():.4g} {judged.unit} of {judged.name} in the"
+            f" median, {values.min():.4g} to {values.max():.4g} ({judged.direction} is better;"
+            f" mitigations are judged by {'its reciprocal' if judged.higher_is_better else 'it'}),"
+            f" with a coefficient of variation of {values.std() / values.mean():.1%}."
+        )
+    return (
+        f"{len(values)} runs took {values.median():.4g} s in the median, {values.min():.4g} to"
+        f" {values.max():.4g} s, with a coefficient of variation of"
+        f" {values.std() / values.mean():.1%}."
+    )
+
+
+def _helped(report: Report) -> str:
+    """What is confirmed to help; else what is known instead, and the rounds that are missing."""
+    if report.tried.empty:
+        return _nothing_tried(report)
+    if report.helped:
+        return _confirmed(report)
+    return open_verdict(report.tried)
+
+
+def _nothing_tried(report: Report) -> str:
+    """Whether there is a remedy at all for what was found."""
+    if report.factors.empty or len(report.not_tried):
+        return "No mitigation was tried."
+    found = explain_factor(report.factors.index[0])
+    told = f"No mitigation was tried: against “{found.name}” none acts by itself here"
+    by_hand = [mitigations()[name].name for name in found.mitigations]
+    return f"{told}; by hand: {', '.join(by_hand)}." if by_hand else f"{told}."
+
+
+def _confirmed(report: Report) -> str:
+    name = report.helped[0]
+    again, count = report.again[name], len(report.helped)
+    others = f" {count} of {len(report.tried)} tried are confirmed." if count > 1 else ""
+    return (
+        f"“{report.tried.loc[name, 'name']}” ({name}) helps, shown twice:"
+        f" {report.judged[name].sentence}; measured again, {again.sentence}.{others}"
+    )
+
+
 def found_factors(explanation: Explanation) -> pd.DataFrame:
     """The factors behind the columns that an explanation names, in its order.
 
-    Only groups of counters count that separate the slow runs on their own or rival for the first
-    split; if none does, the first group. What the program counts itself comes first in its group,
+    Only groups of counters count that separate the slow runs on their own; if none does, the first
+    group. What the program counts itself comes first in its group,
     since the program decides what the system has to do; it leads to other paths through the
     program. Other columns without a factor are excluded.
 
@@ -228,13 +233,42 @@ def _decisive_columns(explanation: Explanation) -> list[str]:
     if not explanation.found:
         return []
     table = explanation.factors
-    chosen = table[(table["p_value"] <= LEVEL) | (table["root_share"] >= RIVAL)]
+    chosen = table[table["p_value"] <= LEVEL]
     groups = chosen if len(chosen) else table.head(1)
     return [
         column
         for members in groups["members"]
         for column in sorted(members, key=lambda name: not is_of_program(name))
     ]
+
+
+def is_of_program(column: str) -> bool:
+    """Whether the program itself reports a column: neither we nor a metric layer made it.
+
+    Parameters
+    ----------
+    column
+        Of the runs table; may be a rate.
+
+    Examples
+    --------
+    >>> is_of_program("probes_per_s"), is_of_program("minor_faults"), is_of_program("softirq_RCU")
+    (True, False, False)
+    """
+    name = column.removesuffix("_per_s")
+    if factor_of(name):
+        return False
+    return not any(fnmatch.fnmatchcase(name, pattern) for pattern in _known_columns())
+
+
+@cache
+def _known_columns() -> tuple[str, ...]:
+    return tuple(describe_columns().index)
+
+
+def factor_behind(column: str) -> Factor | None:
+    """The factor that a column shows; of the program's own counters its paths."""
+    return factors()[PATHS] if is_of_program(column) else factor_of(column)
 
 
 def as_table(rows: list[dict], columns: list[str]) -> pd.DataFrame:

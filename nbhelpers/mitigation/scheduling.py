@@ -1,37 +1,18 @@
-"""Actions on how the program is scheduled: its CPUs and threads, its priority and policy, of CPU
-and of I/O.
+"""Actions on the CPUs and threads of the program.
 
-What taskset, chrt, nice and ionice do, done on the waiting process, so that no further program is
-executed inside the run.
+Owns the words for a choice of CPUs; priorities and policies are in `wrapped`.
 """
 
 import os
-import platform
-import resource
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from ..errors import InputError
-from ..machine import privileged, topology
+from ..machine import topology
 from ..workloads import Workload, format_cpu_list
 from . import _proc
-from ._calls import CALLS, allowed_here, system_call
 from .action import YES, Action, NotYet, Possible, with_variables
 from .verification import openmp_missing
-
-_CLASSES = {"real-time": 1, "best-effort": 2, "idle": 3}  # linux/ioprio.h
-_POLICIES = {
-    "SCHED_OTHER": os.SCHED_OTHER,
-    "SCHED_BATCH": os.SCHED_BATCH,
-    "SCHED_IDLE": os.SCHED_IDLE,
-    "SCHED_FIFO": os.SCHED_FIFO,
-    "SCHED_RR": os.SCHED_RR,
-}
-
-
-# ---- which CPUs ----------------------------------------------------------------------------------
 
 
 def choose_cpus(which: str | Sequence[int], workload: Workload | None = None) -> tuple[int, ...]:
@@ -40,8 +21,7 @@ def choose_cpus(which: str | Sequence[int], workload: Workload | None = None) ->
     Parameters
     ----------
     which
-        "one" (the last), "one-per-core", "housekeeping" (all but the first core), "node" (of the
-        last CPU's NUMA node), or the CPUs.
+        "one" (the last), "one-per-core", "housekeeping" (all but the first core), or the CPUs.
     workload
         None: of those that this process may use.
 
@@ -78,16 +58,10 @@ def _all_but_the_first_core(allowed: tuple[int, ...]) -> tuple[int, ...]:
     )
 
 
-def _of_the_last_node(allowed: tuple[int, ...]) -> tuple[int, ...]:
-    node_of = {cpu.cpu: cpu.numa for cpu in topology().cpus}
-    return tuple(cpu for cpu in allowed if node_of.get(cpu, 0) == node_of.get(allowed[-1], 0))
-
-
 _CHOICES: dict[str, Callable[[tuple[int, ...]], tuple[int, ...]]] = {
     "one": lambda allowed: allowed[-1:],
     "one-per-core": _one_per_core,
     "housekeeping": _all_but_the_first_core,
-    "node": _of_the_last_node,
 }
 
 
@@ -109,13 +83,9 @@ class Confined(Action):
                 False, f"no CPU is left of {format_cpu_list(allowed)}", "a machine with more cores"
             )
         if set(chosen) == set(allowed):
-            reasons = {
-                "one-per-core": "each core has one hardware thread",
-                "node": "there is one NUMA node only",
-            }
-            return Possible(
-                False, reasons.get(str(self.cpus), "the workload may use no others anyway")
-            )
+            one = self.cpus == "one-per-core"
+            reason = "each core has one hardware thread" if one else "it may use no others anyway"
+            return Possible(False, reason)
         return YES
 
     def settled(self, workload: Workload) -> "Confined":
@@ -210,123 +180,3 @@ class FewerThreads(Action):
         wanted = variables.get("OMP_NUM_THREADS", "")
         threads = int(wanted) if wanted.isdigit() else len(cpus)
         return min(threads, len(cpus)) - self.leave
-
-
-# ---- priority and policy: set on the threads of the waiting process ------------------------------
-
-
-@dataclass(frozen=True)
-class Niced(Action):
-    """The nice value of the process, −20 (most) to 19."""
-
-    value: int
-
-    def possible(self, workload: Workload | None = None) -> Possible:
-        if (
-            self.value < os.getpriority(os.PRIO_PROCESS, 0)
-            and os.geteuid()
-            and not _may_nice(self.value)
-        ):
-            return Possible(
-                False,
-                f"this user may not go down to nice {self.value}",
-                f"sudo prlimit --pid $$ --nice={20 - self.value}",
-            )
-        return YES
-
-    def arm(self, pid: int) -> None:
-        for task in _proc.tasks(pid):
-            os.setpriority(os.PRIO_PROCESS, task, self.value)
-
-    def check(self, pid: int) -> str | None:
-        for task in _proc.tasks(pid):
-            with suppress(ProcessLookupError):
-                if (has := os.getpriority(os.PRIO_PROCESS, task)) != self.value:
-                    return f"thread {task} has nice value {has}, not {self.value}"
-        return None
-
-
-def _may_nice(value: int) -> bool:
-    return 20 - resource.getrlimit(resource.RLIMIT_NICE)[0] <= value
-
-
-@dataclass(frozen=True)
-class Scheduled(Action):
-    """The scheduling policy of the process: SCHED_BATCH, SCHED_FIFO, …, with the real-time priority
-    where there is one.
-    """
-
-    policy: str
-    priority: int = 0
-
-    @property
-    def risk(self) -> str:
-        """Above all ordinary tasks, a program that spins keeps others from running."""
-        return "high" if self.policy in ("SCHED_FIFO", "SCHED_RR") else "none"
-
-    def possible(self, workload: Workload | None = None) -> Possible:
-        if self.policy not in _POLICIES:
-            return Possible(
-                False, f"there is no policy {self.policy}", f"choose one of {', '.join(_POLICIES)}"
-            )
-        if self.policy in ("SCHED_FIFO", "SCHED_RR"):
-            privileged.allow_realtime()
-            return allowed_here(
-                lambda: os.sched_setscheduler(
-                    0, _POLICIES[self.policy], os.sched_param(self.priority)
-                ),
-                "sudo prlimit --pid $$ --rtprio=99",
-            )
-        return YES
-
-    def arm(self, pid: int) -> None:
-        for task in _proc.tasks(pid):
-            os.sched_setscheduler(task, _POLICIES[self.policy], os.sched_param(self.priority))
-
-    def check(self, pid: int) -> str | None:
-        for task in _proc.tasks(pid):
-            with suppress(ProcessLookupError):
-                if os.sched_getscheduler(task) != _POLICIES[self.policy]:
-                    return f"thread {task} does not have the policy {self.policy}"
-        return None
-
-
-@dataclass(frozen=True)
-class IoPriority(Action):
-    """The process's I/O priority: class real-time, best-effort or idle; level 0 (most) to 7."""
-
-    name: str = "best-effort"
-    level: int = 0
-
-    @property
-    def risk(self) -> str:
-        """The real-time class keeps others from the disk."""
-        return "high" if self.name == "real-time" else "none"
-
-    def possible(self, workload: Workload | None = None) -> Possible:
-        if platform.machine() not in CALLS:
-            return Possible(False, f"the system call's number on {platform.machine()} is not known")
-        schedulers = [path.read_text() for path in Path("/sys/block").glob("*/queue/scheduler")]
-        if not any(word in text for text in schedulers for word in ("[bfq]", "[mq-deadline]")):
-            return Possible(
-                False,
-                "no disk has an I/O scheduler that knows priorities",
-                "echo mq-deadline > /sys/block/DISK/queue/scheduler",
-            )
-        return YES
-
-    def arm(self, pid: int) -> None:
-        for task in _proc.tasks(pid):
-            system_call("ioprio_set", 1, task, self._wanted)
-
-    def check(self, pid: int) -> str | None:
-        has = {system_call("ioprio_get", 1, task) for task in _proc.tasks(pid)}
-        if not has <= {self._wanted}:
-            return f"the I/O priority is {has}, not {self._wanted}"
-        if not _proc.disk_bytes(pid):
-            return NotYet("the process has read and written nothing on a disk")
-        return None
-
-    @property
-    def _wanted(self) -> int:
-        return _CLASSES[self.name] << 13 | self.level

@@ -1,5 +1,5 @@
-"""Actions on the settings of the machine, for the length of a run: sysctls and sysfs, clocks,
-routed interrupts and workqueues.
+"""Actions on the settings of the machine, for the length of a run: sysctls and sysfs, routed
+interrupts.
 
 Every value is changed by `nbhelpers.machine.settings`, which puts it back even after a SIGKILL.
 """
@@ -8,7 +8,7 @@ import errno
 import glob
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,10 +20,7 @@ from ..workloads import Workload, format_cpu_list
 from . import _proc
 from .action import YES, Action, NotYet, Possible, Unproven
 
-_CPUFREQ = "/sys/devices/system/cpu/cpufreq"
-_SWAPPINESS = "/proc/sys/vm/swappiness"
 NOT_LISTED = "what is not on the list could give a program the rights of root"
-_CLOCK_TOLERANCE = 1.02  # the kernel's estimate of a clock is that good
 
 
 def changeable(values: dict[str, str]) -> Possible:
@@ -136,9 +133,7 @@ class Setting(MachineSetting):
     value: str
 
     def __post_init__(self) -> None:
-        if not isinstance(self.path, str) or not isinstance(self.value, str):
-            raise InputError(f"a path and a value are texts: {self.path!r}, {self.value!r}")
-        if refused := allowed.pattern_refusal(self.path, self.value):
+        if refused := allowed.refusal(self.path, self.value, pattern=True):
             raise InputError(refused, why=NOT_LISTED, fix=allowed.HOW_TO_ADD)
 
     @property
@@ -152,13 +147,6 @@ class Setting(MachineSetting):
     def possible(self, workload: Workload | None = None) -> Possible:
         if not self.values(workload):
             return _not_here(self.path, "a machine whose kernel controls it")
-        own = _group_swappiness(os.getpid()) if self.path == _SWAPPINESS else ""
-        if own:
-            return Possible(
-                False,
-                f"programs started here follow {own}, not the machine's setting",
-                f"echo {self.value} > {own}",
-            )
         return super().possible(workload)
 
     def followed(self, pid: int) -> str | None:
@@ -178,110 +166,9 @@ def _huge_pages(pid: int, value: str) -> str | None:
     return None if has_kb else NotYet("the process has no huge page")
 
 
-def _group_swappiness(pid: int) -> str:
-    """The file of the process's control group: in version 1 each has its own; "" elsewhere."""
-    path = _proc.groups(pid).get("memory", "/")
-    for row in Path("/proc/self/mounts").read_text().splitlines() if path != "/" else ():
-        _, place, kind, words, *_ = row.split()
-        file = f"{place}{path}/memory.swappiness"
-        if kind == "cgroup" and "memory" in words.split(",") and os.path.exists(file):
-            return file
-    return ""
-
-
-def _swappiness(pid: int, value: str) -> str | None:
-    """Whether the process's control group has the value, too."""
-    file = _group_swappiness(pid)
-    if file and not _is(file, value):
-        return f"the control group of the process has {read_value(file)}, not {value}"
-    return None
-
-
 _SEEN: dict[str, Callable[[int, str], str | None]] = {
     "/sys/kernel/mm/transparent_hugepage/enabled": _huge_pages,
-    _SWAPPINESS: _swappiness,
 }
-
-
-@dataclass(frozen=True)
-class FrequencyCap(MachineSetting):
-    """A cap of the clock: the nominal one, or if that is unknown this share of the highest.
-
-    Proof: the clock of a CPU while a thread of the program runs there.
-    """
-
-    share: float = 0.8
-
-    def followed(self, pid: int) -> str | None:
-        return _clock_under_load(pid, {path: int(cap) for path, cap in self.values(None).items()})
-
-    def values(self, workload: Workload | None) -> dict[str, str]:
-        return {
-            str(folder / "scaling_max_freq"): str(cap)
-            for folder in sorted(Path(_CPUFREQ).glob("policy*"))
-            if (cap := self._cap_khz(folder))
-        }
-
-    def possible(self, workload: Workload | None = None) -> Possible:
-        if not self.values(workload):
-            return _not_here(f"{_CPUFREQ}/policy*", "a machine whose kernel controls the frequency")
-        return super().possible(workload)
-
-    def _cap_khz(self, folder: Path) -> int | None:
-        with suppress(OSError, ValueError):
-            return int((folder / "base_frequency").read_text())
-        with suppress(OSError, ValueError):
-            wanted = self.share * int((folder / "cpuinfo_max_freq").read_text())
-            steps = _numbers(folder / "scaling_available_frequencies")
-            return max(
-                (step for step in steps if step <= wanted),
-                default=min(steps, default=int(wanted) // 1000 * 1000),
-            )
-        return None
-
-
-def _clock_under_load(pid: int, caps_khz: Mapping[str, int]) -> str | None:
-    """Whether CPUs on which the process runs at this moment keep to the caps of their policies."""
-    running, clocks = _proc.running_on(pid), []
-    for path, cap in caps_khz.items():
-        folder = Path(path).parent
-        has = next(iter(_numbers(folder / "scaling_cur_freq")), 0)
-        if running & set(_numbers(folder / "affected_cpus")) and has:
-            clocks.append((has, cap))
-    wrong = next((pair for pair in clocks if pair[0] > pair[1] * _CLOCK_TOLERANCE), None)
-    if wrong:
-        return f"a CPU of the program runs at {wrong[0] // 1000} MHz, above {wrong[1] // 1000} MHz"
-    return None if clocks else Unproven("no CPU was seen while the program ran on it")
-
-
-def _numbers(path: Path) -> list[int]:
-    with suppress(OSError, ValueError):
-        return [int(word) for word in path.read_text().split()]
-    return []
-
-
-class TurboOff(MachineSetting):
-    """No clocks above the nominal one.
-
-    Proof: the clock of a CPU while a thread of the program runs there, where the nominal one is
-    known; elsewhere what the driver says of itself.
-    """
-
-    def followed(self, pid: int) -> str | None:
-        files = sorted(Path(_CPUFREQ).glob("policy*/base_frequency"))
-        nominal = {str(file): number for file in files for number in _numbers(file)[:1]}
-        return _clock_under_load(pid, nominal) if nominal else None
-
-    def values(self, workload: Workload | None) -> dict[str, str]:
-        known = {"/sys/devices/system/cpu/intel_pstate/no_turbo": "1", f"{_CPUFREQ}/boost": "0"}
-        return dict(
-            [
-                next(
-                    ((path, value) for path, value in known.items() if os.path.exists(path)),
-                    (f"{_CPUFREQ}/boost", "0"),
-                )
-            ]
-        )
 
 
 def _others(workload: Workload | None) -> tuple[int, ...]:
@@ -291,26 +178,53 @@ def _others(workload: Workload | None) -> tuple[int, ...]:
     return tuple(cpu for cpu in online if used and cpu not in used) or online[:1]
 
 
-class InterruptsAway(Action):
+class InterruptsAway(MachineSetting):
     """Device interrupts go to the CPUs that the workload leaves free, or to the first one.
 
     Proof: since the program waits none of them came to another CPU more than once; an interrupt is
     moved when it comes next.
     """
 
-    @property
-    def risk(self) -> str:
-        return "low"
-
     def __init__(self) -> None:
         self._routed: dict[str, str] = {}
         self._before: dict[str, int] = {}
 
+    def values(self, workload: Workload | None) -> dict[str, str]:
+        return self._routed or dict.fromkeys(_irq_files(), format_cpu_list(_others(workload)))
+
+    def possible(self, workload: Workload | None = None) -> Possible:
+        if len(online_cpus()) < 2:
+            return Possible(False, "there is one CPU only")
+        return super().possible(workload)
+
+    @contextmanager
+    def held(self, workload: Workload) -> Iterator[None]:
+        wanted = self.values(workload)
+        self._routed = {path: cpus for path, cpus in wanted.items() if _takes_a_value(path)}
+        if not self._routed:
+            raise SettingError(
+                "no interrupt can be routed here: the kernel manages all of them", where="/proc/irq"
+            )
+        try:
+            with super().held(workload):
+                yield
+        finally:
+            self._routed = {}
+
     def arm(self, pid: int) -> None:
         self._before = self._elsewhere()
 
+    def check(self, pid: int) -> str | None:
+        return super().check(pid) if self._routed else "no interrupt is routed"
+
+    def followed(self, pid: int) -> str | None:
+        for number, count in self._elsewhere().items():
+            if count > self._before.get(number, count) + 1:
+                return f"interrupt {number} still comes to other CPUs"
+        return None
+
     def _elsewhere(self) -> dict[str, int]:
-        """Of each routed interrupt: how often it came to a CPU where it should not."""
+        """How often each routed interrupt came to a CPU where it should not."""
         wanted = {
             Path(path).parent.name: set(cpu_list(cpus)) for path, cpus in self._routed.items()
         }
@@ -325,39 +239,6 @@ class InterruptsAway(Action):
                 found[number] = sum(int(n) for cpu, n in pairs if cpu not in wanted[number])
         return found
 
-    def possible(self, workload: Workload | None = None) -> Possible:
-        files = _irq_files()
-        if not files:
-            return Possible(False, "there are no interrupts to route", "look into /proc/irq")
-        if len(online_cpus()) < 2:
-            return Possible(False, "there is one CPU only")
-        return changeable(dict.fromkeys(files, format_cpu_list(_others(workload))))
-
-    @contextmanager
-    def held(self, workload: Workload) -> Iterator[None]:
-        movable = [path for path in _irq_files() if _takes_a_value(path)]
-        if not movable:
-            raise SettingError(
-                "no interrupt can be routed here: the kernel manages all of them", where="/proc/irq"
-            )
-        wanted = dict.fromkeys(movable, format_cpu_list(_others(workload)))
-        with settings.apply({Path(path): value for path, value in wanted.items()}):
-            self._routed = wanted
-            try:
-                yield
-            finally:
-                self._routed = {}
-
-    def check(self, pid: int) -> str | None:
-        if not self._routed:
-            return "no interrupt is routed"
-        if wrong := not_as_wanted(self._routed):
-            return wrong
-        for number, count in self._elsewhere().items():
-            if count > self._before.get(number, count) + 1:
-                return f"interrupt {number} still comes to other CPUs"
-        return None
-
 
 def _irq_files() -> list[str]:
     return sorted(glob.glob("/proc/irq/[0-9]*/smp_affinity_list"))
@@ -371,26 +252,3 @@ def _takes_a_value(path: str) -> bool:
         kernel.write_value(path, Path(path).read_text().strip())
         return True
     return False
-
-
-class WorkqueuesAway(MachineSetting):
-    """Unbound workqueues of the kernel run on the CPUs that the workload leaves free, or on the
-    first one.
-    """
-
-    def __init__(self) -> None:
-        self._workload: Workload | None = None
-
-    def values(self, workload: Workload | None) -> dict[str, str]:
-        mask = sum(1 << cpu for cpu in _others(workload or self._workload))
-        words = f"{mask:x}"
-        text = ",".join(
-            reversed([words[max(0, end - 8) : end] for end in range(len(words), 0, -8)])
-        )
-        return {"/sys/devices/virtual/workqueue/cpumask": text}
-
-    @contextmanager
-    def held(self, workload: Workload) -> Iterator[None]:
-        self._workload = workload
-        with super().held(workload):
-            yield

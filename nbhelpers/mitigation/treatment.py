@@ -11,7 +11,8 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field, is_dataclass
+from dataclasses import is_dataclass
+from typing import NamedTuple
 
 from ..errors import InputError, SettingError, Unavailable
 from ..measurement import Attachment, Cell, run_once
@@ -59,8 +60,8 @@ class Treatment(Attachment):
         self.workload = workload
         words = [repr(one) if is_dataclass(one) else type(one).__name__ for one in self.actions]
         self.identity = f"mitigation {name}: {', '.join(words)}" if words else ""
+        self.wrapper = tuple(word for one in self.actions for word in one.wrapper())
         self._held = ExitStack()
-        self._inherited = ExitStack()
         self._watch: _Watch | None = None
         self._wrong: str | None = None
         self._unproved: dict[int, str] = {}  # actions (by place), and why
@@ -82,14 +83,11 @@ class Treatment(Attachment):
         try:
             for action in self.actions:
                 self._held.enter_context(action.held(workload))
-            for action in self.actions:
-                self._inherited.enter_context(action.inherited())
         except BaseException:
             self.close()
             raise
 
     def armed(self, pid: int) -> None:
-        self._inherited.close()
         for action in self.actions:
             with _explained(action):
                 action.arm(pid)
@@ -123,10 +121,7 @@ class Treatment(Attachment):
 
     def close(self) -> None:
         self._stop()
-        try:
-            self._inherited.close()
-        finally:
-            self._held.close()
+        self._held.close()
 
     def _look(self, pid: int, in_launcher: bool = False) -> None:
         """Note what is proved, what is wrong, and what can't be proved yet; nothing if the process
@@ -204,7 +199,7 @@ class _Watch:
             after_s = max(2 * after_s, (time.monotonic_ns() - t0_ns) * 1e-9 + _FIRST_LOOK_S)
 
     def _exists(self) -> bool:
-        """By the pidfd, since a pid may be somebody else's by now."""
+        """Whether the process lives, by its pidfd: a pid may be somebody else's by now."""
         with suppress(PermissionError):
             try:
                 signal.pidfd_send_signal(self._pidfd, 0)
@@ -219,15 +214,11 @@ class _Watch:
         os.close(self._pidfd)
 
 
-@dataclass(frozen=True)
-class TreatedWorkload:
+class TreatedWorkload(NamedTuple):
     """A workload with a mitigation: as it is started, and the attachments of its runs."""
 
     workload: Workload
-    attachments: tuple[Attachment, ...] = field(default=())
-
-    def __iter__(self) -> Iterator[object]:
-        return iter((self.workload, self.attachments))
+    attachments: tuple[Attachment, ...] = ()
 
 
 def treat_workload(
@@ -267,24 +258,35 @@ def treat_workload(
     return TreatedWorkload(changed, (Treatment(name, settled, workload),))
 
 
-def why_unproven(mitigation: str | Mitigation, workload: Workload, tries: int = 5) -> str:
+def why_unproven(
+    mitigation: str | Mitigation,
+    workload: Workload,
+    attachments: Sequence[Attachment] = (),
+    tries: int = 5,
+) -> str:
     """Why nothing shows that a mitigation acts on a program here, by running it; "" if it does.
 
     Parameters
     ----------
     mitigation, workload
         As of `treat_workload`.
+    attachments
+        Accompany the runs.
     tries
         Runs, of which one has to show it: what a program uses for a moment only, such as huge
         pages, is not seen by every look.
     """
     treated = treat_workload(mitigation, workload)
     message = ""
-    for _ in range(tries):
-        row = run_once(*treated)
-        if row["status"] == "ok":
-            return ""
-        message = row["message"].removeprefix(f"{row['mitigation']}: ")
+    with ExitStack() as stack:
+        accompanied = (*treated.attachments, *attachments)
+        for attachment in accompanied:
+            stack.callback(attachment.close)
+        for _ in range(tries):
+            row = run_once(treated.workload, accompanied)
+            if row["status"] == "ok":
+                return ""
+            message = row["message"] or row["status"]
     return message
 
 
@@ -305,32 +307,6 @@ def _actions_of(mitigation: str | Mitigation | Iterable[Action]) -> tuple[str, t
             fix="; ".join(mitigation.by_hand),
         )
     return mitigation.id, mitigation.actions
-
-
-@contextmanager
-def mitigated(
-    mitigation: str | Mitigation | Iterable[Action], workload: Workload
-) -> Iterator[TreatedWorkload]:
-    """A mitigation for the length of a block, as (workload, attachments); nothing is left
-    afterwards.
-
-    It is in force during each run, not between runs, so untreated runs may be made in the same
-    block.
-
-    Examples
-    --------
-    >>> from nbhelpers.measurement import run_once
-    >>> from nbhelpers.workloads import program
-    >>> with mitigated("aslr-off", program("sleep 0.01")) as (workload, attachments):
-    ...     run_once(workload, attachments)["status"]
-    'ok'
-    """
-    treated = treat_workload(mitigation, workload)
-    try:
-        yield treated
-    finally:
-        for attachment in treated.attachments:
-            attachment.close()
 
 
 def treatment_cells(workload: Workload, names: Iterable[str | Mitigation]) -> list[Cell]:

@@ -6,21 +6,19 @@ Owns one proof for each variable that a mitigation sets; without one nothing cou
 
 import os
 import re
+import struct
 from collections.abc import Callable
 from contextlib import suppress
+from functools import lru_cache
 from pathlib import Path
 
-from ..machine import nvml
 from ..machine.parts import LIBRARIES
-from . import _elf, _proc
+from . import _proc
 from .action import Momentary, NotYet, Unproven
 
 Answer = str | None
-_BLAS = re.compile(r"lib(scipy_)?(openblas|mkl_rt|mkl_core|blis)")
+_DYNSYM = 11  # type of a section, elf.h
 _OPENMP = ("libgomp", "libomp", "libiomp")
-_ARENA_B = 1 << 26  # HEAP_MAX_SIZE of glibc where addresses have 64 bits
-_FEW_ARENAS_THREADS = 3  # so many threads would have as many arenas
-_LAZY_CUDA, LAZY_ANYWAY = 11_070, 12_020  # versions of CUDA: reads the variable; loads lazily
 
 
 def proof(pid: int, name: str, value: str) -> Answer:
@@ -63,7 +61,7 @@ def follows_display(name: str, value: str, errors: str) -> bool:
 
 def program_malloc(pid: int) -> Answer:
     """Where the program brings a malloc of its own, which no library and no variable replaces."""
-    program = _elf.image(f"/proc/{pid}/exe")
+    program = image(f"/proc/{pid}/exe")
     if program is not None and "malloc" in program.symbols:
         name = os.path.basename(_proc.executable(pid))
         return f"{name} has a malloc of its own"
@@ -92,7 +90,7 @@ def _top_pad(pid: int, value: str) -> Answer:
     """The heap has grown by at least the padding."""
     if wrong := _glibc(pid):
         return wrong
-    heap_b = sum(one.end - one.start for one in _proc.maps(pid) if one.path == "[heap]")
+    heap_b = _proc.heap_bytes(pid)
     if heap_b >= int(value):
         return None
     return NotYet(f"the heap of the process has {heap_b} bytes, less than {value}")
@@ -104,28 +102,13 @@ def _with_top_pad(pid: int, value: str) -> Answer:
 
 
 def _arenas(pid: int, value: str) -> Answer:
-    """Threads enough to have more arenas, and no more than these are there."""
+    """Threads enough to have more arenas; malloc follows the limit always."""
     if wrong := _glibc(pid):
         return wrong
-    threads, arenas = len(_proc.tasks(pid)), 1 + _heaps_of_threads(pid)
-    if arenas > int(value):
-        return f"malloc uses {arenas} arenas, not at most {value}"
-    if threads < _FEW_ARENAS_THREADS or arenas < 2:
-        return Unproven(f"{threads} threads use {arenas} arenas, which no limit holds back")
+    threads = len(_proc.tasks(pid))
+    if threads <= int(value):
+        return Unproven(f"{threads} threads have no more arenas, which no limit holds back")
     return None
-
-
-def _heaps_of_threads(pid: int) -> int:
-    """Regions of 64 MB, at a multiple of it, whose first part alone may be written."""
-    rows = _proc.maps(pid)
-    return sum(
-        not one.path
-        and not one.start % _ARENA_B
-        and (one.rights, then.rights) == ("rw-p", "---p")
-        and one.end == then.start
-        and then.end - one.start == _ARENA_B
-        for one, then in zip(rows, rows[1:])
-    )
 
 
 def _huge_advice(pid: int, value: str) -> Answer:
@@ -143,117 +126,12 @@ def _huge_advice(pid: int, value: str) -> Answer:
     return Momentary("malloc advises no memory of the process for huge pages")
 
 
-# ---- OpenMP, BLAS, CUDA, Python, the loader ------------------------------------------------------
+# ---- OpenMP ------------------------------------------------------------------------------------
 
 
 def _openmp_policy(pid: int, value: str) -> Answer:
     """The runtime prints what it follows; see `follows_display`."""
     return openmp_missing(pid) or Unproven("the OpenMP runtime did not print that it follows it")
-
-
-def _openmp_schedule(pid: int, value: str) -> Answer:
-    """Only loops with schedule(runtime) follow it; GCC calls functions of that name for these."""
-    if wrong := openmp_missing(pid):
-        return wrong
-    names = {name for path in _proc.mapped_files(pid) for name in _imports(path)}
-    if any(re.fullmatch(r"GOMP_\w*loop_\w*runtime\w*", name) for name in names):
-        return _openmp_policy(pid, value)
-    if any(name.startswith("__kmpc_dispatch_init") for name in names):
-        return Unproven("LLVM's code does not show whether a loop has schedule(runtime)")
-    return NotYet("no loop of the program has schedule(runtime), so none follows it")
-
-
-def _imports(path: str) -> set[str]:
-    """What a program or library of the user needs; the system's runtimes call themselves."""
-    if os.path.basename(path).startswith((*_OPENMP, "libc.", "libnb", "ld-")):
-        return set()
-    found = _elf.image(path)
-    return found.imports if found else set()
-
-
-def _blas(pid: int, value: str) -> Answer:
-    """OpenBLAS exports how many threads it works with; of others the process must have one."""
-    libraries = [p for p in _proc.mapped_files(pid) if _BLAS.match(os.path.basename(p))]
-    if not libraries:
-        return NotYet("no BLAS library is loaded by the process, so nobody reads it")
-    threads = len(_proc.tasks(pid))
-    for path in sorted(libraries):
-        own = _elf.exported_number(pid, path, "blas_cpu_number")
-        if own == 0:
-            return NotYet(f"{os.path.basename(path)} has not started")
-        if own is not None and own != int(value):
-            return f"{os.path.basename(path)} works with {own} threads, not with {value}"
-        if own is None and threads > 1:
-            return NotYet(f"{os.path.basename(path)} does not show which of {threads} are its own")
-    return None
-
-
-def _cuda(pid: int, value: str) -> Answer:
-    """The driver's library is in the process, and of a version that reads it."""
-    if not uses_cuda(pid):
-        return NotYet("CUDA is not loaded by the process, so nobody reads it")
-    known = cuda_version()
-    if known >= LAZY_ANYWAY:
-        return f"the driver (CUDA {version_text(known)}) loads modules lazily by itself"
-    if known < _LAZY_CUDA:
-        return f"the driver (CUDA {version_text(known)}) does not read it: 11.7 does"
-    return None
-
-
-def uses_cuda(pid: int) -> bool:
-    """Whether the process has the library of NVIDIA's driver loaded that runs kernels."""
-    return any(name.startswith("libcuda.so") for name in _mapped_names(pid))
-
-
-def uses_gpu(pid: int) -> bool:
-    """Whether the process has CUDA or a device of NVIDIA's driver mapped."""
-    return uses_cuda(pid) or any(name.startswith("/dev/nvidia") for name in _proc.mapped_files(pid))
-
-
-def cuda_version() -> int:
-    """Of the driver: 12040 is CUDA 12.4; 0: there is none."""
-    import ctypes
-
-    with suppress(OSError):
-        library = nvml.Nvml()
-        try:
-            return library.number(ctypes.c_int, "nvmlSystemGetCudaDriverVersion")
-        finally:
-            library.close()
-    return 0
-
-
-def version_text(version: int) -> str:
-    """12040 as "12.4"."""
-    return f"{version // 1000}.{version % 1000 // 10}"
-
-
-def _hash_seed(pid: int, value: str) -> Answer:
-    """Python executes it, and was not told to ignore the environment (-E, -I)."""
-    name = os.path.basename(_proc.executable(pid))
-    if not name.startswith("python"):
-        return NotYet(f"the process executes {name}, not Python")
-    with suppress(OSError):
-        words = Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace").split("\0")
-        for word in words[1:]:
-            if not word.startswith("-") or word in ("-", "--"):
-                break
-            if re.fullmatch(r"-[a-zA-Z]*[EI][a-zA-Z]*", word):
-                return f"Python was started with {word}, which ignores the environment"
-            if word in ("-c", "-m"):
-                break
-    return None
-
-
-def _bound(pid: int, value: str) -> Answer:
-    """No function waits for its first call."""
-    path = _proc.executable(pid)
-    found = _elf.unbound(pid, path)
-    if found is None:
-        return NotYet(f"{os.path.basename(path)} binds nothing at the first call anyway")
-    waiting, all_of = found
-    name = os.path.basename(path)
-    return NotYet(f"{waiting} of {all_of} functions of {name} are not bound") if waiting else None
 
 
 PROOFS: dict[str, Callable[[int, str], Answer]] = {
@@ -263,11 +141,50 @@ PROOFS: dict[str, Callable[[int, str], Answer]] = {
     "MALLOC_ARENA_MAX": _arenas,
     "GLIBC_TUNABLES": _huge_advice,
     "OMP_WAIT_POLICY": _openmp_policy,
-    "OMP_SCHEDULE": _openmp_schedule,
-    "OPENBLAS_NUM_THREADS": _blas,
-    "MKL_NUM_THREADS": _blas,
-    "BLIS_NUM_THREADS": _blas,
-    "CUDA_MODULE_LOADING": _cuda,
-    "PYTHONHASHSEED": _hash_seed,
-    "LD_BIND_NOW": _bound,
 }
+
+
+# ---- which names a library or program defines ----------------------------------------------------
+
+
+class Image:
+    """The dynamic part of a 64-bit little-endian ELF file.
+
+    Attributes
+    ----------
+    symbols
+        Names of those that it defines.
+    """
+
+    def __init__(self, path: str):
+        data = Path(path).read_bytes()
+        if data[:6] != b"\x7fELF\x02\x01":
+            raise ValueError(f"{path} is no 64-bit little-endian ELF file")
+        (table_at,) = struct.unpack_from("<Q", data, 40)
+        size, count = struct.unpack_from("<HH", data, 58)
+        rows = [struct.unpack_from("<IIQQQQII", data, table_at + size * n) for n in range(count)]
+        self.symbols: set[str] = set()
+        for _, kind, _, _, at, length, link, _ in rows:
+            if kind == _DYNSYM:
+                self._read_symbols(data[at : at + length], data[rows[link][4] :])
+
+    def _read_symbols(self, table: bytes, texts: bytes) -> None:
+        for name, _, _, index, _, _ in struct.iter_unpack(
+            "<IBBHQQ", table[: len(table) // 24 * 24]
+        ):
+            if name and index:
+                text = texts[name : texts.index(b"\0", name)]
+                self.symbols.add(text.decode(errors="replace"))
+
+
+def image(path: str) -> Image | None:
+    """The dynamic part of a file; None if it has none that can be read."""
+    with suppress(OSError, ValueError, struct.error, IndexError):
+        found = os.stat(path)
+        return _image(path, found.st_mtime_ns, found.st_size)
+    return None
+
+
+@lru_cache(maxsize=64)
+def _image(path: str, changed_ns: int, size: int) -> Image:
+    return Image(path)

@@ -162,7 +162,7 @@ def _check_one_world(traces: Sequence[RankTrace], folder: Path) -> None:
 
 
 def _origins(traces: Sequence[RankTrace]) -> dict[str, int]:
-    """Of each host the first end of MPI_Init."""
+    """The first end of MPI_Init of each host."""
     origins: dict[str, int] = {}
     for trace in traces:
         origins[trace.host] = min(trace.init_end_ns, origins.get(trace.host, trace.init_end_ns))

@@ -136,7 +136,7 @@ def _text(field: bytes) -> str:
 
 
 def _communicators(path: Path) -> dict[int, tuple[str, int, int, tuple[tuple[int, ...], ...]]]:
-    """Of the lines that end; the last may have been cut short."""
+    """The communicators of the lines that end; the last may have been cut short."""
     known = {}
     text = (
         read_bytes(path, "list of communicators").decode(errors="replace") if path.exists() else ""

@@ -12,7 +12,7 @@ from ..machine.leftovers import RunFolder
 from ..measurement import Attachment
 from ..measurement.run import run_once
 from ..workloads import Workload, binary_folder
-from ..workloads.same_mpi import check_same_mpi
+from ..workloads.mpi import check_same_mpi
 from ._calls import Calls, read_calls
 from ._installation import installation
 

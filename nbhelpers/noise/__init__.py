@@ -1,20 +1,19 @@
 """Average noise, delta and signatures ─► noise config: from tables to tables, and the file the
 injector reads.
 
-Patterns and combinations of noise that does more than occupy a CPU are in `stressors.py`.
+Noise that does more than occupy a CPU is in `stressors.py`, what a run lost in `lost_time.py`.
 """
 
-from .average import average_noise
-from .config import NoiseConfig
-from .delta import delta_noise
-from .signature import signature_noise
-from .stressors import stressor_noise, stressor_table
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "NoiseConfig",
-    "average_noise",
-    "delta_noise",
-    "signature_noise",
-    "stressor_noise",
-    "stressor_table",
-]
+from .. import lazily
+
+if TYPE_CHECKING:
+    from ._vocabulary import STRESSORS
+    from .average import average_noise
+    from .config import NoiseConfig
+    from .delta import delta_noise
+    from .signature import Signature
+    from .stressors import stressor_noise
+else:
+    __all__, __getattr__, __dir__ = lazily(__name__)

@@ -7,165 +7,88 @@ overlapping events works like a server with a queue: it is busy until all that h
 Its busy periods are found with a running maximum, without a loop over events.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
-
 import numpy as np
 import pandas as pd
 
 from ..errors import InputError
-from ._tables import coded, require_columns, whole_numbers
+from ._tables import categories, require_columns, whole_numbers
 from ._vocabulary import (
     ALL_KINDS,
     INJECTED_AS,
     INTERRUPT_KINDS,
-    KINDS,
     LARGEST_CPU,
     LARGEST_NS,
     NEAREST,
     POLICIES,
     REAL_TIME,
+    STRESSOR_KINDS,
     STRESSORS,
 )
 
 POLICY_NAMES = tuple(POLICIES)
-_IS_INTERRUPT = np.array([kind in INTERRUPT_KINDS for kind in ALL_KINDS])
-_IS_REAL_TIME = np.array([policy in REAL_TIME for policy in POLICY_NAMES])
 
 
-@dataclass(frozen=True)
-class Columns:
-    """Noise events as equally long arrays; `policy`, `kind` and `source` are places in
-    POLICY_NAMES, ALL_KINDS and the sources.
+def from_table(events: pd.DataFrame) -> pd.DataFrame:
+    """Events that are to be injected, by CPU and start, with the policy each is injected with.
 
-    `intensity` is None where every event occupies a CPU, and NaN for those that do.
-    """
-
-    cpu: np.ndarray
-    start_ns: np.ndarray
-    duration_ns: np.ndarray
-    policy: np.ndarray
-    priority: np.ndarray
-    kind: np.ndarray
-    source: np.ndarray
-    intensity: np.ndarray | None = None
-
-    def __len__(self) -> int:
-        return len(self.start_ns)
-
-    def take(self, rows: np.ndarray) -> "Columns":
-        """These rows (places or a mask)."""
-        columns = {field.name: getattr(self, field.name) for field in fields(self)}
-        return replace(
-            self, **{name: column[rows] for name, column in columns.items() if column is not None}
-        )
-
-    def with_(self, **columns: np.ndarray) -> "Columns":
-        """The same events with some columns replaced."""
-        return replace(self, **columns)
-
-
-def joined(parts: list[Columns]) -> Columns:
-    """One list after the other; with intensities if the first one has them."""
-    names = [field.name for field in fields(Columns) if getattr(parts[0], field.name) is not None]
-    return Columns(
-        **{name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
-    )
-
-
-def from_table(events: pd.DataFrame) -> tuple[Columns, list[str]]:
-    """Events table to columns, sorted by CPU and start, with the policy each event is injected
-    with; and the sources.
+    Returns
+    -------
+    `cpu`, `start_ns`, `duration_ns`, `policy`, `priority`, `kind`, `source` (words are categories)
+    and `intensity`: NaN for what occupies a CPU.
 
     Raises
     ------
     InputError
-        a column is missing, a kind or policy is unknown, a priority, time or intensity is out of
+        A column is missing, a kind or policy is unknown, a priority, time or intensity is out of
         range.
     """
     require_columns(events, ("cpu", "kind", "source", "start_ns", "duration_ns"), "events")
-    kind = _places(events["kind"], ALL_KINDS, "kind")
+    kind = categories(events, "kind", ALL_KINDS)
     policy, priority = _injected_as(events, kind)
-    source, sources = coded(events["source"], "source")
-    columns = Columns(
-        whole_numbers(events, "cpu", "events"),
-        whole_numbers(events, "start_ns", "events"),
-        whole_numbers(events, "duration_ns", "events"),
-        policy,
-        priority,
-        kind,
-        source,
-        _intensities(events, kind),
+    table = pd.DataFrame(
+        {
+            "cpu": whole_numbers(events, "cpu", "events"),
+            "start_ns": whole_numbers(events, "start_ns", "events"),
+            "duration_ns": whole_numbers(events, "duration_ns", "events"),
+            "policy": pd.Categorical(policy, POLICY_NAMES),
+            "priority": priority,
+            "kind": kind,
+            "source": categories(events, "source"),
+            "intensity": _intensities(events, kind),
+        }
     )
-    _refuse_excess(columns)
-    columns = columns.take(np.flatnonzero(columns.duration_ns > 0))
-    order = _order(columns)
-    return columns.take(order), list(sources)
-
-
-def _order(columns: Columns) -> np.ndarray:
-    """By CPU and start; by all else only where two begin together, which is rare."""
-    order = np.lexsort([columns.start_ns, columns.cpu])
-    cpu, start = columns.cpu[order], columns.start_ns[order]
-    same = np.concatenate([[False], (cpu[1:] == cpu[:-1]) & (start[1:] == start[:-1])])[
-        : len(order)
-    ]
-    tied = np.flatnonzero(same | np.append(same[1:], False)[: len(order)])
-    rows = columns.take(order[tied])
-    order[tied] = order[tied][
-        np.lexsort(
-            [
-                rows.source,
-                rows.priority,
-                rows.policy,
-                rows.duration_ns,
-                rows.kind,
-                rows.start_ns,
-                rows.cpu,
-            ]
-        )
-    ]
-    return order
-
-
-def _places(values: pd.Series, names: tuple[str, ...], what: str) -> np.ndarray:
-    codes, unique = pd.factorize(values)
-    place = {name: number for number, name in enumerate(names)}
-    unknown = [value for value in unique if value not in place]
-    if unknown or (codes < 0).any():
+    if table["duration_ns"].to_numpy().sum(dtype=float) >= LARGEST_NS:  # no end can overflow
         raise InputError(
-            f"unknown {what} {unknown[0]!r}" if unknown else f"an event without a {what}",
-            where=f"events table, column {what}",
-            fix=f"known: {', '.join(names)}",
+            "the durations add up to more than 2^62 ns", where="events table, column duration_ns"
         )
-    return (
-        np.array([place[value] for value in unique], np.int16)[codes]
-        if len(codes)
-        else codes.astype(np.int16)
-    )
+    if len(table) and table["cpu"].max() > LARGEST_CPU:
+        raise InputError(f"there is no CPU {table['cpu'].max()}", where="events table, column cpu")
+    table = table[table["duration_ns"] > 0]
+    codes = table.assign(**{name: table[name].cat.codes for name in ("kind", "policy", "source")})
+    order = ["cpu", "start_ns", "kind", "duration_ns", "policy", "priority", "source"]
+    return table.loc[codes.sort_values(order).index].reset_index(drop=True)
 
 
-def _injected_as(events: pd.DataFrame, kind: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _injected_as(events: pd.DataFrame, kind: pd.Categorical) -> tuple[np.ndarray, np.ndarray]:
     """Policy and priority of each event: of a thread as the trace states, of an interrupt
     always real-time.
     """
     usual = [INJECTED_AS.get(name, INJECTED_AS["thread"]) for name in ALL_KINDS]
-    policy = np.array([POLICY_NAMES.index(name) for name, _ in usual], np.int16)[kind]
-    priority = np.array([number for _, number in usual], np.int64)[kind]
+    policy = np.array([name for name, _ in usual], object)[kind.codes]
+    priority = np.array([number for _, number in usual], np.int64)[kind.codes]
     if "policy" not in events.columns:
         return policy, priority
-    codes, policies = pd.factorize(events["policy"])
-    for code, name in enumerate(map(str, policies)):
-        rows = (codes == code) & (~_IS_INTERRUPT[kind] | (name in REAL_TIME))
+    is_interrupt, stated = kind.isin(INTERRUPT_KINDS), events["policy"].astype(str).to_numpy()
+    for name in pd.unique(stated):
+        rows = (stated == name) & (~is_interrupt | (name in REAL_TIME))
         if name in POLICIES:
-            policy[rows] = POLICY_NAMES.index(name)
-            priority[rows] = _known_priority(events, rows, name)
+            policy[rows], priority[rows] = name, _known_priority(events, rows, name)
         elif name in NEAREST:
-            policy[rows], priority[rows] = POLICY_NAMES.index(NEAREST[name][0]), NEAREST[name][1]
-        elif name:
+            policy[rows], priority[rows] = NEAREST[name]
+        elif name and name != "nan":
             raise InputError(
                 f"unknown policy {name!r}",
-                where=f"events table, row {int(np.argmax(codes == code))}",
+                where=f"events table, row {int(np.argmax(stated == name))}",
                 fix=f"known: {', '.join((*POLICIES, *NEAREST))}, or empty for unknown",
             )
     return policy, priority
@@ -185,49 +108,25 @@ def _known_priority(events: pd.DataFrame, rows: np.ndarray, policy: str) -> np.n
     return values
 
 
-def _intensities(events: pd.DataFrame, kind: np.ndarray) -> np.ndarray | None:
-    """Intensity of each event that does more than occupy a CPU, NaN of the others; None if there
-    are only others.
-    """
-    stressing = kind >= len(KINDS)
+def _intensities(events: pd.DataFrame, kind: pd.Categorical) -> np.ndarray:
+    """Intensity of each event that does more than occupy a CPU, NaN of the others."""
+    stressing = kind.isin(STRESSOR_KINDS)
     if not stressing.any():
-        return None
+        return np.full(len(events), np.nan)
     require_columns(events, ("intensity",), "events")
-    values = pd.to_numeric(events["intensity"], errors="coerce").to_numpy(
-        dtype=float, na_value=np.nan
-    )
+    values = pd.to_numeric(events["intensity"], errors="coerce").to_numpy(float, na_value=np.nan)
     bad = stressing & ~(np.isfinite(values) & (values > 0))
     if bad.any():
         at = int(np.argmax(bad))
-        name = ALL_KINDS[kind[at]]
         raise InputError(
-            f"the intensity of {name} noise is {events['intensity'].iloc[at]}",
+            f"the intensity of {kind[at]} noise is {events['intensity'].iloc[at]}",
             where=f"events table, row {at}, column intensity",
-            fix=f"a positive number of {STRESSORS[name].unit}",
+            fix=f"a positive number of {STRESSORS[kind[at]].unit}",
         )
     return np.where(stressing, values, np.nan)
 
 
-def _refuse_excess(columns: Columns) -> None:
-    """The sum of durations stays below 2^62 ns, so that no end can overflow, and a CPU has at most
-    five digits.
-    """
-    if columns.duration_ns.sum(dtype=float) >= LARGEST_NS:
-        raise InputError(
-            "the durations add up to more than 2^62 ns", where="events table, column duration_ns"
-        )
-    if len(columns) and columns.cpu.max() > LARGEST_CPU:
-        raise InputError(f"there is no CPU {columns.cpu.max()}", where="events table, column cpu")
-
-
-def each_cpu(columns: Columns, combine: Callable[[Columns], Columns]) -> Columns:
-    """Combine the events of each CPU for itself; the result is again sorted by CPU and start."""
-    bounds = np.flatnonzero(np.diff(columns.cpu)) + 1
-    parts = [combine(columns.take(rows)) for rows in np.split(np.arange(len(columns)), bounds)]
-    return joined(parts)
-
-
-def combine(columns: Columns, merge: str) -> Columns:
+def combine(table: pd.DataFrame, merge: str) -> pd.DataFrame:
     """Combine what occupies each CPU; what does more is left as it is, and comes after it where
     both begin together.
 
@@ -236,25 +135,22 @@ def combine(columns: Columns, merge: str) -> Columns:
     InputError
         Two events of such a kind overlap on a CPU.
     """
-    if columns.intensity is None:
-        return each_cpu(columns, MERGES[merge])
-    stressing = columns.kind >= len(KINDS)
-    stressors, others = columns.take(stressing), columns.take(~stressing)
-    _refuse_overlap(stressors)
-    both = joined([each_cpu(others, MERGES[merge]), stressors] if len(others) else [stressors])
-    occupying = both.kind < len(KINDS)
-    return both.take(np.lexsort([np.where(occupying, -1, both.kind), both.start_ns, both.cpu]))
+    stressing = table["intensity"].notna()
+    _refuse_overlap(table[stressing])
+    parts = [MERGES[merge](part) for _, part in table[~stressing].groupby("cpu")]
+    both = pd.concat([*parts, table[stressing]], ignore_index=True)
+    after = both["kind"].cat.codes.where(both["intensity"].notna(), -1)
+    return both.iloc[np.lexsort([after, both["start_ns"], both["cpu"]])].reset_index(drop=True)
 
 
-def _refuse_overlap(stressors: Columns) -> None:
-    ordered = stressors.take(np.lexsort([stressors.start_ns, stressors.kind, stressors.cpu]))
-    same = (np.diff(ordered.cpu) == 0) & (np.diff(ordered.kind) == 0)
-    bad = same & (ordered.start_ns[1:] < (ordered.start_ns + ordered.duration_ns)[:-1])
-    if bad.any():
-        at = int(np.argmax(bad)) + 1
+def _refuse_overlap(stressors: pd.DataFrame) -> None:
+    ordered = stressors.sort_values(["cpu", "kind", "start_ns"])
+    before = ordered.groupby(["cpu", "kind"], observed=True)[["start_ns", "duration_ns"]].shift()
+    bad = ordered[ordered["start_ns"] < before.sum(axis=1, skipna=False)]
+    if len(bad):
         raise InputError(
-            f"two events of {ALL_KINDS[ordered.kind[at]]} noise overlap",
-            where=f"CPU {ordered.cpu[at]}, at {ordered.start_ns[at]} ns",
+            f"two events of {bad['kind'].iloc[0]} noise overlap",
+            where=f"CPU {bad['cpu'].iloc[0]}, at {bad['start_ns'].iloc[0]} ns",
             why="one process injects each kind on a CPU",
             fix="add up their intensities, or use another CPU",
         )
@@ -271,7 +167,11 @@ def completion(start_ns: np.ndarray, duration_ns: np.ndarray) -> np.ndarray:
     return work + np.maximum.accumulate(start_ns - (work - duration_ns)) if len(work) else work
 
 
-def pessimistic(columns: Columns) -> Columns:
+def _times(table: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
+    return table["start_ns"].to_numpy(), table["duration_ns"].to_numpy()
+
+
+def pessimistic(table: pd.DataFrame) -> pd.DataFrame:
     """Overlapping or touching events of a CPU become one, real-time if one of them is: the
     published merge.
 
@@ -279,109 +179,87 @@ def pessimistic(columns: Columns) -> Columns:
     (The published code adds the gap between two parts that its threshold, by default 0, lets merge;
     touching parts have none.)
     """
-    ends = completion(columns.start_ns, columns.duration_ns)
-    return _merged(columns, np.concatenate([[True], columns.start_ns[1:] > ends[:-1]]))
+    start_ns, ends = table["start_ns"].to_numpy(), completion(*_times(table))
+    return _merged(table, np.append(True, start_ns[1:] > ends[:-1]))
 
 
-def improved(columns: Columns) -> Columns:
+def compat(table: pd.DataFrame) -> pd.DataFrame:
+    """The published code's list: its two policies (threads SCHED_OTHER, all else SCHED_FIFO 1), its
+    merge. (Its sentinel of no length can't change another event.)
+    """
+    interrupt = table["kind"].isin(INTERRUPT_KINDS).to_numpy()
+    policy = pd.Categorical(np.where(interrupt, "SCHED_FIFO", "SCHED_OTHER"), POLICY_NAMES)
+    return pessimistic(table.assign(policy=policy, priority=interrupt.astype(np.int64)))
+
+
+def improved(table: pd.DataFrame) -> pd.DataFrame:
     """Interrupts merge among themselves where they overlap; threads are cut where an interrupt
     falls, and go on after it.
     """
-    interrupt = _IS_INTERRUPT[columns.kind]
-    interrupts, threads = columns.take(interrupt), columns.take(~interrupt)
+    interrupt = table["kind"].isin(INTERRUPT_KINDS)
+    interrupts, threads = table[interrupt], table[~interrupt]
     if len(interrupts):
-        ends = completion(interrupts.start_ns, interrupts.duration_ns)
-        interrupts = _merged(
-            interrupts, np.concatenate([[True], interrupts.start_ns[1:] >= ends[:-1]])
-        )
-    both = joined([interrupts, _cut(threads, interrupts)])
-    return both.take(np.argsort(both.start_ns, kind="stable"))
+        start_ns, ends = interrupts["start_ns"].to_numpy(), completion(*_times(interrupts))
+        interrupts = _merged(interrupts, np.append(True, start_ns[1:] >= ends[:-1]))
+    both = pd.concat([interrupts, _cut(threads, interrupts)])
+    return both.sort_values("start_ns", kind="stable")
 
 
-def _merged(columns: Columns, first: np.ndarray) -> Columns:
-    """One event a block; `first` marks where blocks begin. Policy of its most urgent part, name of
-    its longest.
+def _merged(table: pd.DataFrame, first: np.ndarray) -> pd.DataFrame:
+    """One event a block; `first` marks where blocks begin. Policy of its most urgent part (for the
+    scheduler: real-time by priority, others by niceness), name of its longest.
     """
-    begin = np.flatnonzero(first)
-    named = columns.take(_largest_in(columns.duration_ns, begin))
-    urgent = columns.take(_largest_in(_urgency(columns), begin))
-    return named.with_(
-        start_ns=columns.start_ns[begin],
-        duration_ns=np.add.reduceat(columns.duration_ns, begin),
-        policy=urgent.policy,
-        priority=urgent.priority,
+    block = np.cumsum(first)
+    priority = table["priority"]
+    urgency = (priority + 1000).where(table["policy"].isin(REAL_TIME), -priority)
+    named = table.loc[table["duration_ns"].groupby(block).idxmax()]
+    urgent = table.loc[urgency.groupby(block).idxmax()]
+    return named.assign(
+        start_ns=table["start_ns"].to_numpy()[first],
+        duration_ns=table["duration_ns"].groupby(block).sum().to_numpy(),
+        policy=urgent["policy"].array,
+        priority=urgent["priority"].to_numpy(),
     )
 
 
-def _urgency(columns: Columns) -> np.ndarray:
-    """Larger for what the scheduler runs first: real-time by priority, others by niceness."""
-    return np.where(_IS_REAL_TIME[columns.policy], 1000 + columns.priority, -columns.priority)
-
-
-def _largest_in(values: np.ndarray, begin: np.ndarray) -> np.ndarray:
-    """Place of the (first) largest value of each block."""
-    sizes = np.diff(np.append(begin, len(values)))
-    places = np.flatnonzero(values == np.repeat(np.maximum.reduceat(values, begin), sizes))
-    block = np.searchsorted(begin, places, side="right")
-    return places[np.flatnonzero(np.diff(block, prepend=0))]
-
-
-def _cut(threads: Columns, interrupts: Columns) -> Columns:
+def _cut(threads: pd.DataFrame, interrupts: pd.DataFrame) -> pd.DataFrame:
     """Cut thread events at interrupts so that the pieces of each add up to its net duration.
 
     Counted in *thread time*, which stands still during interrupts, threads are worked off one after
     the other, and an interrupt is a point. Those points inside a thread event cut it; then every
     piece is put back to real time.
     """
+    (start_ns, duration_ns), (interrupt_ns, length_ns) = _times(threads), _times(interrupts)
     if not len(threads) or not len(interrupts):
-        return threads.with_(
-            start_ns=completion(threads.start_ns, threads.duration_ns) - threads.duration_ns
-        )
-    taken = np.cumsum(interrupts.duration_ns)
-    point = interrupts.start_ns - (taken - interrupts.duration_ns)
-    end = completion(_thread_time(threads.start_ns, interrupts), threads.duration_ns)
-    begin = end - threads.duration_ns
+        return threads.assign(start_ns=completion(start_ns, duration_ns) - duration_ns)
+    taken = np.cumsum(length_ns)
+    point = interrupt_ns - (taken - length_ns)
+    end = completion(_thread_time(start_ns, interrupt_ns, length_ns), duration_ns)
+    begin = end - duration_ns
     low = np.searchsorted(point, begin, side="right")
-    high = np.searchsorted(point, end, side="left")
-    owner = np.repeat(np.arange(len(threads)), high - low + 1)
-    within = np.arange(len(owner)) - np.repeat(
-        np.cumsum(high - low + 1) - (high - low + 1), high - low + 1
-    )
+    pieces = np.searchsorted(point, end, side="left") - low + 1
+    owner = np.repeat(np.arange(len(threads)), pieces)
+    within = np.arange(len(owner)) - np.repeat(np.cumsum(pieces) - pieces, pieces)
     place = low[owner] + within
     piece_begin = np.where(within == 0, begin[owner], point[np.maximum(place - 1, 0)])
-    piece_end = np.where(
-        within == (high - low)[owner], end[owner], point[np.minimum(place, len(point) - 1)]
-    )
-    before = np.concatenate([[0], taken])[np.searchsorted(point, piece_begin, side="right")]
-    pieces = threads.take(owner).with_(
+    is_last = within == pieces[owner] - 1
+    piece_end = np.where(is_last, end[owner], point[np.minimum(place, len(point) - 1)])
+    before = np.append(0, taken)[np.searchsorted(point, piece_begin, side="right")]
+    cut = threads.iloc[owner].assign(
         start_ns=piece_begin + before, duration_ns=piece_end - piece_begin
     )
-    return pieces.take(pieces.duration_ns > 0)
+    return cut[cut["duration_ns"] > 0]
 
 
-def _thread_time(start_ns: np.ndarray, interrupts: Columns) -> np.ndarray:
+def _thread_time(
+    start_ns: np.ndarray, interrupt_ns: np.ndarray, length_ns: np.ndarray
+) -> np.ndarray:
     """Time up to `start_ns` that no interrupt took."""
-    taken = np.concatenate([[0], np.cumsum(interrupts.duration_ns)])
-    begun = np.searchsorted(interrupts.start_ns, start_ns, side="right")
+    taken = np.append(0, np.cumsum(length_ns))
+    begun = np.searchsorted(interrupt_ns, start_ns, side="right")
     last = np.maximum(begun - 1, 0)
-    unfinished = np.maximum(interrupts.start_ns[last] + interrupts.duration_ns[last] - start_ns, 0)
+    unfinished = np.maximum(interrupt_ns[last] + length_ns[last] - start_ns, 0)
     return start_ns - taken[begun] + np.where(begun > 0, unfinished, 0)
-
-
-def as_published(columns: Columns) -> Columns:
-    """Policies as the published code assigns them: threads SCHED_OTHER, all else SCHED_FIFO 1."""
-    interrupt = _IS_INTERRUPT[columns.kind]
-    policy = np.where(
-        interrupt, POLICY_NAMES.index("SCHED_FIFO"), POLICY_NAMES.index("SCHED_OTHER")
-    ).astype(np.int16)
-    return columns.with_(policy=policy, priority=interrupt.astype(np.int64))
-
-
-def compat(columns: Columns) -> Columns:
-    """The published code's list: its two policies, its merge. (Its sentinel of no length can't
-    change another event.)
-    """
-    return pessimistic(as_published(columns))
 
 
 MERGES = {"improved": improved, "pessimistic": pessimistic, "compat": compat}

@@ -1,222 +1,195 @@
 """Noise configs from files: Noisebook's format and the published injector's, checked so that
 they can be replayed.
 
-Owns what a file must be like, to the rules of `noise_config.schema.json` (tests hold the two in
-agreement) and those that a schema can't express.
+Owns the reading of both. What a file must be like is in `noise_config.schema.json`; here stand the
+rules that a schema can't express. An error names file, CPU, event and field.
 """
 
-import gc
 import json
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
-import numpy as np
+import fastjsonschema
 import pandas as pd
 
 from ..errors import InputError
 from ..reading import parsed_json, read_bytes
-from ..schemas import schema_error
-from ._events import Events, PublishedEvents, shortened
-from ._merge import POLICY_NAMES, Columns
-from ._table import COLUMNS, FORMAT, INTENSITY, config_table, plain_provenance
-from ._vocabulary import ALL_KINDS, LARGEST_NS
+from ._merge import POLICY_NAMES
+from ._vocabulary import ALL_KINDS
 
 SCHEMA = Path(__file__).with_name("noise_config.schema.json")
+FORMAT = "noisebook noise config 1"
+COLUMNS = ("start_ns", "duration_ns", "policy", "priority", "kind", "source")
+INTENSITY = "intensity"  # a seventh column, where an event does more than occupy a CPU
 CPU_NAME = re.compile(r"(0|[1-9][0-9]{0,4})")
 
 Parts = tuple[tuple[int, ...], int, dict, pd.DataFrame]
 
 
 def read_config(path: Path) -> Parts:
-    """CPUs, window, provenance and table of a config in either format."""
-    with _no_collecting():
-        document = _parse(read_bytes(path, "noise config"), path)
-        if isinstance(document, dict) and ("format" in document or "cpus" in document):
-            return _noisebook_config(document, path)
-        if (
-            isinstance(document, dict)
-            and document
-            and all(CPU_NAME.fullmatch(name) for name in document)
-        ):
-            return _published(document, path)
-    raise InputError(
-        "not a noise config",
-        where=path,
-        why="neither Noisebook's format nor the published injector's",
-        fix=(
-            "a noise config is written by NoiseConfig.write; its schema is noise_config.schema.json"
-        ),
+    """CPUs, window, provenance and events of a config in either format."""
+    document = parsed_json(
+        read_bytes(path, "noise config"),
+        path,
+        "noise config",
+        object_pairs_hook=_without_doubles,
+        parse_constant=_no_number,
     )
-
-
-@contextmanager
-def _no_collecting() -> Iterator[None]:
-    """No garbage collection: it would walk a million young lists again and find nothing."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
-
-
-def _parse(content: bytes, path: Path) -> object:
-    return parsed_json(content, path, "noise config", object_pairs_hook=_without_doubles)
+    if isinstance(document, dict) and document and all(map(CPU_NAME.fullmatch, document)):
+        document = _published(document, path)
+    elif not isinstance(document, dict) or not {"format", "cpus"} & set(document):
+        raise InputError(
+            "not a noise config",
+            where=path,
+            why="neither Noisebook's format nor the published injector's",
+            fix="a noise config is written by NoiseConfig.write; its schema is " + SCHEMA.name,
+        )
+    _check(document, path)
+    cpus, window_ns = tuple(sorted(map(int, document["cpus"]))), int(document["window_ns"])
+    events = _table(document["cpus"], document["columns"])
+    if not len(events):
+        raise InputError(
+            "an empty config: no event on any CPU", where=path, why="there is nothing to inject"
+        )
+    _check_order(events, window_ns, path)
+    return cpus, window_ns, document["provenance"], events
 
 
 def _without_doubles(pairs: list[tuple[str, object]]) -> dict:
     value = dict(pairs)
     if len(value) < len(pairs):
         names = [name for name, _ in pairs]
-        raise ValueError(
-            f"the name {next(name for name in names if names.count(name) > 1)!r} occurs twice in"
-            " one object"
-        )
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"the name {twice!r} occurs twice in one object")
     return value
 
 
-# Noisebook's format
-# -------------------------------------------------------------------------------------------------
+def _no_number(name: str) -> None:
+    raise ValueError(f"{name} is no number")
 
 
-def _noisebook_config(document: dict, path: Path) -> Parts:
-    _check_frame(document, path)
-    window_ns = document["window_ns"]
-    cpus = sorted(document["cpus"], key=int)
-    with_intensity = len(document["columns"]) > len(COLUMNS)
-    lists = [
-        Events(document["cpus"][cpu], cpu, path).checked(window_ns, with_intensity) for cpu in cpus
-    ]
-    if not any(map(len, lists)):
-        raise InputError(
-            "an empty config: no event on any CPU", where=path, why="there is nothing to inject"
-        )
-    provenance = _plain(document["provenance"], path)
-    return tuple(map(int, cpus)), window_ns, provenance, _table(cpus, lists)
+@cache
+def _checker() -> Callable[[object], object]:
+    return fastjsonschema.compile(json.loads(SCHEMA.read_text(encoding="utf-8")))
 
 
-def _plain(provenance: dict, path: Path) -> dict:
+def _check(document: dict, path: Path) -> None:
+    """Refuse what the schema does not allow: jsonschema takes 100 times as long for the events."""
     try:
-        return plain_provenance(provenance)
-    except InputError as error:
-        raise InputError(error.what, where=f"{path}, provenance") from None
+        _checker()(document)
+    except fastjsonschema.JsonSchemaValueException as error:
+        _, *place = error.path
+        if place[:1] == ["cpus"] and place[1:]:
+            names = dict(enumerate(document["columns"]))
+            place = [f"CPU {place[1]}", *(f"event {at}" for at in place[2:3])] + [
+                names.get(int(field), field) for field in place[3:]
+            ]
+        rule = error.definition if isinstance(error.definition, dict) else {}
+        what = error.message.removeprefix(f"{error.name} ")
+        raise InputError(
+            f"{_shortened(repr(error.value))} {what}",
+            where=", ".join([str(path), *place]),
+            fix=f"see {SCHEMA.name}: {rule.get('description', 'the events')}",
+        ) from None
 
 
-def _check_frame(document: dict, path: Path) -> None:
-    """The frame of the document. Only if it is wrong the schema says why: to import its checker
-    takes a second.
+def _shortened(text: str, length: int = 100) -> str:
+    return text if len(text) <= length else text[:length] + " …"
+
+
+def _table(cpus: dict[str, list[list]], columns: list[str]) -> pd.DataFrame:
+    """Events by CPU and start, words as categories."""
+    rows = [[int(cpu), *row] for cpu in sorted(cpus, key=int) for row in cpus[cpu]]
+    table = pd.DataFrame(rows, columns=["cpu", *columns])
+    sources = pd.Index(sorted(set(table["source"])), dtype=str)
+    words = {"policy": POLICY_NAMES, "kind": ALL_KINDS, "source": sources}
+    for name, known in words.items():
+        table[name] = pd.Categorical(table[name], known)
+    whole = dict.fromkeys(("start_ns", "duration_ns", "priority"), "int64")
+    table = table.assign(intensity=table.get(INTENSITY, float("nan")))
+    return table.astype({**whole, INTENSITY: float})
+
+
+def _check_order(events: pd.DataFrame, window_ns: int, path: Path) -> None:
+    """All by start, what occupies the CPU first; events that occupy the CPU don't overlap, nor do
+    those of one other kind.
     """
-    if not _frame_is_right(document):
-        raise _explained(document, path)
-
-
-def _frame_is_right(document: dict) -> bool:
-    cpus = document.get("cpus")
-    return (
-        set(document) == {"format", "provenance", "window_ns", "columns", "cpus"}
-        and document["format"] == FORMAT
-        and isinstance(document["provenance"], dict)
-        and document["columns"] in (list(COLUMNS), [*COLUMNS, INTENSITY])
-        and type(document["window_ns"]) is int
-        and 1 <= document["window_ns"] <= LARGEST_NS
-        and isinstance(cpus, dict)
-        and len(cpus) > 0
-        and all(CPU_NAME.fullmatch(name) for name in cpus)
+    kind = events["kind"].cat.codes.where(events[INTENSITY].notna(), -1)
+    start_ns = events["start_ns"]
+    before = pd.DataFrame({"start": start_ns, "kind": kind}).groupby(events["cpu"]).shift()
+    ends = (start_ns + events["duration_ns"]).groupby([events["cpu"], kind]).shift()
+    unsorted = (start_ns < before["start"]) | (
+        (start_ns == before["start"]) & (kind < before["kind"])
     )
-
-
-def _explained(document: dict, path: Path) -> InputError:
-    """What the schema says is wrong with the frame (the lists of events left out: these are checked
-    by column).
-    """
-    cpus = document.get("cpus")
-    frame = {**document, "cpus": dict.fromkeys(cpus, [])} if isinstance(cpus, dict) else document
-    error = schema_error(json.loads(SCHEMA.read_text(encoding="utf-8")), frame)
-    if error is None:  # to a schema 1.0 is a whole number, and "0\n" ends after the 0
-        odd = "window_ns" if type(document["window_ns"]) is not int else "cpus"
-        return InputError(
-            f"not a whole number: {shortened(repr(document[odd]))}", where=f"{path}, {odd}"
-        )
-    meaning = (
-        error.schema.get("description", "the frame of the file")
-        if isinstance(error.schema, dict)
-        else "the file"
-    )
-    return InputError(
-        shortened(error.message),
-        where=", ".join(map(str, [path, *error.absolute_path])),
-        fix=f"see {SCHEMA.name}: {shortened(meaning)}",
-    )
-
-
-def _table(cpus: list[str], lists: list[list[tuple]]) -> pd.DataFrame:
-    columns = [
-        [value for events in lists if events for value in events[at]]
-        for at in range(max(map(len, lists)))
-    ]
-    source, sources = _coded(columns[5], sorted(set(columns[5])))
-    cpu = np.repeat(
-        [int(name) for name in cpus], [len(events[0]) if events else 0 for events in lists]
-    )
-    intensity = [np.array(values, float) for values in columns[6:]]  # of null: NaN
-    return config_table(
-        Columns(
-            cpu,
-            np.array(columns[0], np.int64),
-            np.array(columns[1], np.int64),
-            _coded(columns[2], POLICY_NAMES)[0],
-            np.array(columns[3], np.int64),
-            _coded(columns[4], ALL_KINDS)[0],
-            source,
-            *intensity,
+    problems = {
+        "begins before the event before it; sort the events by start, those that occupy the CPU"
+        " first": unsorted,
+        "overlaps an event before it; make the config anew with NoiseConfig.from_events": (
+            start_ns < ends
         ),
-        list(sources),
-    )
-
-
-def _coded(
-    values: list[str], names: list[str] | tuple[str, ...]
-) -> tuple[np.ndarray, list[str] | tuple[str, ...]]:
-    place = {name: at for at, name in enumerate(names)}
-    return np.fromiter(map(place.__getitem__, values), np.int64, len(values)), names
+        f"begins after the window of {window_ns} ns": start_ns >= window_ns,
+    }
+    for problem, bad in problems.items():
+        if bad.any():
+            cpu, at = events["cpu"][bad.idxmax()], events.groupby("cpu").cumcount()[bad.idxmax()]
+            raise InputError(problem, where=f"{path}, CPU {cpu}, event {at}, start_ns")
 
 
 # The published injector's format
 # ----------------------------------------------------------------------------------------
 
 
-def _published(document: dict, path: Path) -> Parts:
+def _published(document: dict, path: Path) -> dict:
+    """`[start, duration, priority]` as Noisebook's format: rounded to whole ns, entries of no
+    length dropped; the last of a CPU states the window.
+    """
     _refuse_without_priorities(document, path)
-    cpus = sorted(document, key=int)
-    entries = [PublishedEvents(document[cpu], cpu, path) for cpu in cpus]
-    windows = [events.window() for events in entries]
-    window_ns = max(filter(None, windows), default=None) or max(
-        events.last_end() for events in entries
-    )
-    lists = [events.checked(max(window_ns, 1)) for events in entries]
-    if not any(map(len, lists)):
+    entries = {
+        cpu: [_entry(row, f"{path}, CPU {cpu}, event {at}") for at, row in enumerate(rows)]
+        for cpu, rows in document.items()
+    }
+    lasts = [rows[-1] for rows in entries.values() if rows]
+    window_ns = max((start for start, duration, *_ in lasts if duration == 0), default=0)
+    ends = [start + duration for rows in entries.values() for start, duration, *_ in rows]
+    return {
+        "format": FORMAT,
+        "provenance": {"format": "published injector"},
+        "window_ns": window_ns or max([1, *ends]),
+        "columns": list(COLUMNS),
+        "cpus": {cpu: [row for row in rows if row[1] != 0] for cpu, rows in entries.items()},
+    }
+
+
+def _entry(row: object, where: str) -> list:
+    """An entry as an event of Noisebook's format; real-time events are interrupts."""
+    if not isinstance(row, list) or len(row) != 3:
+        raise InputError(_shortened(f"not a list of 3 fields: {row!r}"), where=where)
+    for field, value in zip(("start_ns", "duration_ns", "priority"), row):
+        if type(value) not in (int, float) or abs(value) == float("inf"):
+            raise InputError(_shortened(f"not a number: {value!r}"), where=f"{where}, {field}")
+    start, duration, priority = map(round, row)
+    if not -99 <= priority <= 0:
         raise InputError(
-            "an empty config: no event on any CPU", where=path, why="there is nothing to inject"
+            f"priority {priority} is unknown",
+            where=f"{where}, priority",
+            fix="0 = SCHED_OTHER, -1 … -99 = SCHED_FIFO 1 … 99",
         )
-    return tuple(map(int, cpus)), window_ns, {"format": "published injector"}, _table(cpus, lists)
+    policy, kind = ("SCHED_FIFO", "irq") if priority else ("SCHED_OTHER", "thread")
+    return [start, duration, policy, -priority, kind, "published"]
 
 
 def _refuse_without_priorities(document: dict, path: Path) -> None:
     for cpu, rows in document.items():
-        row = rows[0] if isinstance(rows, list) and rows else None
+        if not isinstance(rows, list):
+            raise InputError("not a list of events", where=f"{path}, CPU {cpu}")
+        row = rows[0] if rows else None
         if isinstance(row, dict) or (isinstance(row, list) and len(row) == 2):
             raise InputError(
                 "an old version of the published injector's format, without priorities",
                 where=f"{path}, CPU {cpu}",
-                why=(
-                    "whether an event is real-time noise or not decides what it does to the"
-                    " workload"
-                ),
-                fix=(
-                    "make it anew from the traces, or add a third field to each event: 0 ="
-                    " SCHED_OTHER, -1 = SCHED_FIFO 1"
-                ),
+                why="whether an event is real-time noise or not decides what it does",
+                fix="make it anew from the traces, or add a third field to each event:"
+                " 0 = SCHED_OTHER, -1 = SCHED_FIFO 1",
             )

@@ -53,7 +53,13 @@ def two_of_three(
     taken = frequency * duration / 1e6
     if not math.isclose(passed.get("share", taken), taken, rel_tol=1e-9):
         raise _wrong_number(passed)
-    _check_share(taken)
+    if taken >= 1:
+        raise InputError(
+            f"the noise would take {taken:.0%} of each CPU",
+            where="frequency_hz × duration_us",
+            why="nothing would be left for the workload",
+            fix="choose a product below 1 000 000, a share below 1",
+        )
     return frequency, duration, passed.get("share", taken)
 
 
@@ -63,16 +69,6 @@ def _wrong_number(passed: Mapping[str, float]) -> InputError:
         where=", ".join(passed) or "arguments",
         fix="give two of frequency_hz, duration_us and share: the third follows",
     )
-
-
-def _check_share(share: float) -> None:
-    if share >= 1:
-        raise InputError(
-            f"the noise would take {share:.0%} of each CPU",
-            where="frequency_hz × duration_us",
-            why="nothing would be left for the workload",
-            fix="choose a product below 1 000 000, a share below 1",
-        )
 
 
 def _check_positive(name: str, value: float | None) -> None:
@@ -97,31 +93,18 @@ def checked_window(frequency_hz: float, seconds: float | None, cpus: int) -> flo
     return seconds
 
 
+def different_numbers(values: Sequence[int], name: str, example: str) -> list[int]:
+    """CPU or rank numbers, sorted: whole, 0 or more, each one time."""
+    numbers = sorted(values) if not isinstance(values, (int, str)) else []
+    whole = all(int(value) == value and value >= 0 for value in numbers)
+    if not numbers or not whole or len(set(numbers)) < len(numbers):
+        raise InputError(f"{name} is {values!r}", fix=f"{name} is a list of different {example}")
+    return [int(value) for value in numbers]
+
+
 def cpu_numbers(cpus: Sequence[int]) -> list[int]:
     """CPU numbers, sorted."""
-    numbers = _whole_numbers(cpus)
-    if not numbers:
-        raise InputError(
-            f"cpus is {cpus!r}", fix="cpus is a list of different CPU numbers, for instance [0, 1]"
-        )
-    return numbers
-
-
-def checked_ranks(ranks: Sequence[int]) -> tuple[int, ...]:
-    """The CPUs or ranks that have noise, sorted."""
-    numbers = _whole_numbers(ranks)
-    if not numbers:
-        raise InputError(
-            f"ranks is {ranks!r}", fix="ranks is a list of different CPU or rank numbers, or None"
-        )
-    return tuple(numbers)
-
-
-def _whole_numbers(values: Sequence[int]) -> list[int]:
-    """Different whole numbers, 0 or more, sorted; none: they are something else."""
-    numbers = sorted(values) if not isinstance(values, (int, str)) else []
-    valid = all(int(value) == value and value >= 0 for value in numbers)
-    return [int(value) for value in numbers] if valid and len(set(numbers)) == len(numbers) else []
+    return different_numbers(cpus, "cpus", "CPU numbers, for instance [0, 1]")
 
 
 def policy_of(kind: str, policy: str | None, priority: int | None) -> tuple[str, int]:

@@ -1,18 +1,18 @@
-"""What the other modules ask of the events and runs tables: the columns, the finished runs, sources
-as whole numbers.
+"""What the other modules ask of the events and runs tables: the columns, the finished runs, whole
+numbers, names.
 
 Owns the checks of what comes in; nothing here is per event in Python, so ten million rows take
 about a second.
 """
 
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from ..errors import InputError
-from ._vocabulary import KINDS, LARGEST_NS
+from ._vocabulary import LARGEST_NS
 
 EVENT_COLUMNS = ("run", "cpu", "kind", "source", "start_ns", "duration_ns")
 
@@ -75,6 +75,37 @@ def _whole(values: pd.Series, where: str) -> pd.Series:
     return pd.Series(numbers.astype(np.int64))
 
 
+def categories(
+    events: pd.DataFrame, column: str, known: Sequence[str] | None = None
+) -> pd.Categorical:
+    """A column of words as categories: the known ones, or those that occur, in alphabetical order.
+
+    The name of a program may be any bytes; what isn't text is written as `\\udcNN`.
+
+    Raises
+    ------
+    InputError
+        A missing word, or one that is not known.
+    """
+    codes, unique = pd.factorize(events[column])
+    if (codes < 0).any():
+        raise InputError(
+            f"an event without a {column}", where=f"events table, row {int(np.argmax(codes < 0))}"
+        )
+    words = [str(word).encode("utf-8", "backslashreplace").decode() for word in unique]
+    known = sorted(set(words)) if known is None else list(known)
+    unknown = sorted(set(words) - set(known))
+    if unknown:
+        raise InputError(
+            f"unknown {column} {unknown[0]!r}",
+            where=f"events table, column {column}",
+            fix=f"known: {', '.join(known)}",
+        )
+    place = {word: at for at, word in enumerate(known)}
+    places = np.array([place[word] for word in words], np.int64)
+    return pd.Categorical.from_codes(places[codes], pd.Index(known, dtype=str))
+
+
 def finished_seconds(runs: pd.DataFrame, column: str = "region_seconds") -> pd.Series:
     """Length of the timed region of each finished run, by ascending run number.
 
@@ -116,67 +147,3 @@ def finished_seconds(runs: pd.DataFrame, column: str = "region_seconds") -> pd.S
             where=f"runs table, column {column}",
         )
     return seconds
-
-
-@dataclass(frozen=True)
-class Groups:
-    """Events as whole numbers: `code[i]` is the row of `names` (columns kind, source) that event i
-    belongs to.
-    """
-
-    code: np.ndarray
-    names: pd.DataFrame
-
-    def __len__(self) -> int:
-        return len(self.names)
-
-
-def group_sources(kind: pd.Series, source: pd.Series) -> Groups:
-    """Number the unique pairs (kind, source) in alphabetical order, whatever order the rows come
-    in.
-    """
-    kind_code, kinds = coded(kind, "kind")
-    unknown = sorted(set(kinds) - set(KINDS))
-    if unknown:
-        raise InputError(
-            f"unknown kind {unknown[0]!r}",
-            where="events table, column kind",
-            fix=f"kinds are {', '.join(KINDS)}",
-        )
-    source_code, sources = coded(source, "source")
-    code, present = renumbered(kind_code * len(sources) + source_code, len(kinds) * len(sources))
-    kind_of, source_of = np.divmod(present, max(len(sources), 1))
-    names = pd.DataFrame({"kind": kinds[kind_of], "source": sources[source_of]}, dtype=object)
-    return Groups(code, names)
-
-
-def renumbered(key: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
-    """Give the values of `key` (0 ≤ key < size) that occur the numbers 0, 1, … in ascending order.
-
-    Returns the new numbers and the values they stand for. Memory is linear in the keys: a large
-    `size` is sorted instead. Few values get 16-bit numbers, which NumPy sorts by radix.
-    """
-    if size > 4 * len(key) + 65_536:
-        present, code = np.unique(key, return_inverse=True)
-        return code, present
-    present = np.flatnonzero(np.bincount(key, minlength=1))
-    place = np.zeros(size, np.int16 if len(present) < 2**15 else np.int64)
-    place[present] = np.arange(len(present))
-    return place[key], present
-
-
-def coded(values: pd.Series, name: str) -> tuple[np.ndarray, np.ndarray]:
-    """Each value's place among the unique ones in alphabetical order, and these; names that aren't
-    text become so.
-    """
-    codes, unique = pd.factorize(values)
-    if (codes < 0).any():
-        raise InputError(
-            f"an event without a {name}", where=f"events table, row {int(np.argmax(codes < 0))}"
-        )
-    # the name of a program may be any bytes; what isn't text is written as \\udcNN
-    names = np.array(
-        [str(value).encode("utf-8", "backslashreplace").decode() for value in unique], dtype=object
-    )
-    names, rank = np.unique(names, return_inverse=True)
-    return rank[codes], names

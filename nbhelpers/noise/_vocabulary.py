@@ -18,95 +18,41 @@ class Stressor:
     """A kind of noise that does more than occupy a CPU.
 
     `code`: of the C core (injector_c/kinds.h). `unit`: of its intensity, and of what is logged as
-    achieved. `hpas`: the generator of HPAS (Ates et al., ICPP 2019) that it covers; empty: HPAS has
-    none. `needs`: what it needs of the machine, of `folder`, `memory`, `network`, `cpus` (a second
-    CPU).
+    achieved. `needs`: what it needs of the machine: `folder`, `memory`, or `cpus` (a second CPU).
     """
 
     code: int
     unit: str
     does: str
-    hpas: str = ""
     needs: str = ""
 
 
-# What traces don't show, but machines suffer. HPAS's eight generators and what it lacks: the table
-# is `stressor_table()`.
+# What traces don't show, but machines suffer: the kinds that a factor (data/knowledge/factors) is
+# injected as, or a known cause is planted as. stress-ng and HPAS make more, without a time line.
 STRESSORS: Mapping[str, Stressor] = MappingProxyType(
     {
-        "duty": Stressor(1, "share", "occupies the CPU for a share of each 10 ms", "cpuoccupy"),
-        "memory_read": Stressor(2, "bytes/s", "reads memory in a row", "membw", "memory"),
-        "memory_write": Stressor(
-            3, "bytes/s", "writes memory in a row, through the caches", "membw", "memory"
-        ),
+        "duty": Stressor(1, "share", "occupies the CPU for a share of each 10 ms"),
         "memory_stream": Stressor(
-            4, "bytes/s", "writes memory in a row, past the caches", "membw", "memory"
+            4, "bytes/s", "writes memory in a row, past the caches", "memory"
         ),
-        **{
-            f"cache_l{level}": Stressor(
-                4 + level,
-                "bytes/s",
-                f"makes lines of a working set of the L{level} cache's size dirty",
-                "cachecopy",
-                "memory",
-            )
-            for level in (1, 2, 3)
-        },
-        "memory_hold": Stressor(
-            8, "bytes", "takes memory at once, holds it, frees it at the end", "memeater", "memory"
+        "cache_l3": Stressor(
+            7, "bytes/s", "makes lines of a working set of the L3 cache's size dirty", "memory"
         ),
-        "memory_leak": Stressor(
-            9, "bytes/s", "takes more and more memory, frees it at the end", "memleak", "memory"
-        ),
-        "io_read": Stressor(
-            10, "bytes/s", "reads a file, past the page cache", "iobandwidth", "folder"
-        ),
-        "io_write": Stressor(
-            11, "bytes/s", "writes a file, past the page cache", "iobandwidth", "folder"
-        ),
+        "io_read": Stressor(10, "bytes/s", "reads a file, past the page cache", "folder"),
         "io_sync": Stressor(
-            12,
-            "bytes/s",
-            "writes a file through the page cache and forces it to the disk",
-            "iobandwidth",
-            "folder",
+            12, "bytes/s", "writes a file through the page cache, forces it to the disk", "folder"
         ),
         "io_metadata": Stressor(
-            13, "operations/s", "creates, looks up and removes files", "iometadata", "folder"
+            13, "operations/s", "creates, looks up and removes files", "folder"
         ),
-        "network": Stressor(
-            14, "bytes/s", "sends UDP datagrams, to itself or to an address", "netoccupy", "network"
-        ),
-        "timer": Stressor(
-            15,
-            "interrupts/s",
-            "lets timers expire, with nobody waiting (50 000 a second at most: closer ones share an"
-            " interrupt)",
-        ),
-        "ipi": Stressor(
-            16, "interrupts/s", "calls a function on the CPU from another one", needs="cpus"
-        ),
-        "tlb": Stressor(
-            17,
-            "interrupts/s",
-            "makes the CPU forget a page's mapping, from another one",
-            needs="cpus",
-        ),
-        "migrate": Stressor(
-            18, "migrations/s", "forces a thread onto the CPU and off it again", needs="cpus"
-        ),
+        "network": Stressor(14, "bytes/s", "sends UDP datagrams to itself"),
+        # 50 000 a second at most: closer ones share an interrupt
+        "timer": Stressor(15, "interrupts/s", "lets timers expire, with nobody waiting"),
+        "ipi": Stressor(16, "interrupts/s", "calls a function on the CPU from another one", "cpus"),
     }
 )
 STRESSOR_KINDS = tuple(STRESSORS)
-ON_ONE_CPU = (
-    "duty",
-    "cache_l1",
-    "cache_l2",
-    "timer",
-    "ipi",
-    "tlb",
-    "migrate",
-)  # the others disturb the CPUs around as well
+ON_ONE_CPU = ("duty", "timer", "ipi")  # the others disturb the CPUs around as well
 STRESSOR_CODES: Mapping[str, int] = MappingProxyType(
     {name: stressor.code for name, stressor in STRESSORS.items()}
 )

@@ -9,14 +9,8 @@ import numpy as np
 import pandas as pd
 
 from ..errors import InputError
-from ._tables import (
-    EVENT_COLUMNS,
-    finished_seconds,
-    group_sources,
-    renumbered,
-    require_columns,
-    whole_numbers,
-)
+from ._tables import EVENT_COLUMNS, categories, finished_seconds, require_columns, whole_numbers
+from ._vocabulary import KINDS
 
 
 def average_noise(
@@ -49,8 +43,8 @@ def average_noise(
 
     Notes
     -----
-    Persson et al. (2025), section 4.2. The published code computes another duration, the sum per
-    run: see `delta_noise(method="compat")`.
+    Persson et al. (2025), section 4.2. The published code computes another duration: the sum per
+    run.
 
     Examples
     --------
@@ -74,74 +68,50 @@ def average_noise(
     ... ].values.tolist()
     [['local_timer', 4.0, 2000.0, 4]]
     """
-    if isinstance(events, pd.DataFrame):
-        require_columns(events, EVENT_COLUMNS, "events")
     seconds = finished_seconds(runs)
     tables = [events] if isinstance(events, pd.DataFrame) else events
     counts = [(len(table), _sums(table, seconds)) for table in tables]
-    sums = [of_table for _, of_table in counts if len(of_table)]
-    if not sums:
-        raise _no_event(sum(count for count, _ in counts), seconds)
-    return _average(pd.concat(sums, ignore_index=True), seconds)
+    sums = pd.concat([of_table for _, of_table in counts]) if counts else pd.DataFrame()
+    if not len(sums):
+        raise InputError(
+            "no event belongs to a finished run",
+            where=f"{sum(count for count, _ in counts)} events, {len(seconds)} finished runs",
+            fix="pass the events and the runs of the same campaign",
+        )
+    return _average(sums.groupby(["kind", "source", "run"], as_index=False).sum(), seconds)
 
 
 def _sums(events: pd.DataFrame, seconds: pd.Series) -> pd.DataFrame:
-    """Events and their total duration, a row a source and run; `run` is its place in `seconds`."""
+    """Events and their total duration, a row a source and run."""
     require_columns(events, EVENT_COLUMNS, "events")
-    events, run = _of_runs(events, seconds)
-    groups = group_sources(events["kind"], events["source"])
-    duration = whole_numbers(events, "duration_ns", "events")
-    cell, present = renumbered(
-        groups.code.astype(np.int64) * len(seconds) + run, len(groups) * len(seconds)
+    cells = pd.DataFrame(
+        {
+            "kind": categories(events, "kind", KINDS),
+            "source": categories(events, "source"),
+            "run": whole_numbers(events, "run", "events", lowest=None),
+            "total_ns": whole_numbers(events, "duration_ns", "events"),
+        }
     )
-    source, of_run = np.divmod(present, len(seconds))
-    return groups.names.iloc[source].assign(
-        run=of_run,
-        events=np.bincount(cell, minlength=len(present)),
-        total_ns=np.bincount(cell, weights=duration, minlength=len(present)),
+    cells = cells[cells["run"].isin(seconds.index)]
+    by_cell = cells.groupby(["kind", "source", "run"], observed=True)["total_ns"]
+    table = by_cell.agg(events="size", total_ns="sum").reset_index()
+    return table.astype({"kind": str, "source": str})
+
+
+def _average(cells: pd.DataFrame, seconds: pd.Series) -> pd.DataFrame:
+    """Sums are whole numbers below 2^53, so that their order is of no account; frequencies are
+    summed in the order of the runs.
+    """
+    cells["per_s"] = cells["events"] / cells["run"].map(seconds)
+    source = cells.groupby(["kind", "source"]).ngroup().to_numpy()
+    table = cells.groupby(["kind", "source"], as_index=False).agg(
+        events=("events", "sum"), total_ns=("total_ns", "sum"), runs=("run", "size")
     )
-
-
-def _average(sums: pd.DataFrame, seconds: pd.Series) -> pd.DataFrame:
-    """Sums are whole numbers below 2^53, so that their order is of no account."""
-    cells = sums.groupby(["kind", "source", "run"], sort=True, as_index=False).sum()
-    source = cells.groupby(["kind", "source"], sort=True).ngroup().to_numpy()
-    per_second = cells["events"] / seconds.to_numpy()[cells["run"]]
-    frequency_hz = np.bincount(source, weights=per_second) / len(seconds)
-    count = np.bincount(source, weights=cells["events"]).astype(np.int64)
-    mean_ns = np.bincount(source, weights=cells["total_ns"]) / count
-    names = cells.drop_duplicates(["kind", "source"])[["kind", "source"]]
-    table = names.assign(
-        frequency_hz=frequency_hz, duration_ns=mean_ns, events=count, runs=np.bincount(source)
-    )
-    return _largest_first(table, len(seconds))
-
-
-def _largest_first(table: pd.DataFrame, finished: int) -> pd.DataFrame:
+    frequency_hz = np.bincount(source, weights=cells["per_s"]) / len(seconds)
+    duration_ns = table.pop("total_ns") / table["events"]
+    table.insert(2, "frequency_hz", frequency_hz)
+    table.insert(3, "duration_ns", duration_ns)
     share = table["frequency_hz"] * table["duration_ns"]
     table = table.iloc[np.argsort(-share, kind="stable")].reset_index(drop=True)
-    table[["kind", "source"]] = table[["kind", "source"]].astype(str)
-    table.attrs["runs"] = finished
+    table.attrs["runs"] = len(seconds)
     return table
-
-
-def of_finished_runs(events: pd.DataFrame, seconds: pd.Series) -> tuple[pd.DataFrame, np.ndarray]:
-    """The events of the finished runs, and for each the place of its run in `seconds`."""
-    of_runs, place = _of_runs(events, seconds)
-    if of_runs.empty:
-        raise _no_event(len(events), seconds)
-    return of_runs, place
-
-
-def _of_runs(events: pd.DataFrame, seconds: pd.Series) -> tuple[pd.DataFrame, np.ndarray]:
-    codes, numbers = pd.factorize(whole_numbers(events, "run", "events", lowest=None))
-    place = seconds.index.get_indexer(pd.Index(numbers))[codes]
-    return (events, place) if (place >= 0).all() else (events[place >= 0], place[place >= 0])
-
-
-def _no_event(events: int, seconds: pd.Series) -> InputError:
-    return InputError(
-        "no event belongs to a finished run",
-        where=f"{events} events, {len(seconds)} finished runs",
-        fix="pass the events and the runs of the same campaign",
-    )

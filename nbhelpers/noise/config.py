@@ -7,7 +7,8 @@ combined in `_merge.py`.
 """
 
 import html
-from collections.abc import Iterable, Mapping
+import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -17,10 +18,10 @@ import pandas as pd
 
 from .. import files
 from ..errors import InputError
-from . import _merge, _writing
-from ._reading import read_config
-from ._table import INTENSITY, config_table, plain_provenance, without_needless
-from ._vocabulary import LARGEST_CPU, LARGEST_NS
+from . import _merge
+from ._reading import COLUMNS, FORMAT, INTENSITY, read_config
+from ._tables import whole_numbers
+from ._vocabulary import ALL_KINDS, KINDS, LARGEST_NS, REAL_TIME
 
 # Attributes of an events table that become part of the provenance of a config.
 PROVENANCE_ATTRS = (
@@ -98,7 +99,7 @@ class NoiseConfig:
         Parameters
         ----------
         events
-            Noise events of one run (`delta_noise`, `signature_noise`, or a trace as it is).
+            Noise events of one run (`delta_noise`, `Signature.events`, or a trace as it is).
             Interrupts are injected with SCHED_FIFO (nmi and hardware 51, irq 50, softirq 49).
             Threads are injected with the policy and priority that the trace states, else with
             SCHED_OTHER. Events of no length are left out.
@@ -133,31 +134,31 @@ class NoiseConfig:
                 f"unknown merge {merge!r}", fix=f"merge is one of {', '.join(_merge.MERGES)}"
             )
         _refuse_several_runs(events)
-        columns, sources = _merge.from_table(events)
-        if not len(columns):
+        separate = _merge.from_table(events)
+        if not len(separate):
             raise InputError(
                 "nothing to inject: no event is left",
                 where=f"{len(events)} events, none of any length",
                 fix=(
                     "take another run, delta_noise(…, run=NUMBER), or artificial noise,"
-                    " signature_noise(…)"
+                    " Signature(…).events(…)"
                 ),
             )
-        lists = _merge.combine(columns, merge)
+        lists = _merge.combine(separate, merge)
         window_ns = _window(
             window_ns, events.attrs.get("region_seconds", events.attrs.get("seconds")), lists
         )
-        inside = lists.take(lists.start_ns < window_ns)
+        inside = lists[lists["start_ns"] < window_ns]
         if not len(inside):
             raise InputError(
                 "nothing to inject: all noise begins after the window",
                 where=f"window of {window_ns} ns",
             )
         whole = {name: events.attrs[name] for name in PROVENANCE_ATTRS if name in events.attrs}
-        beyond_ns = int(lists.duration_ns.sum() - inside.duration_ns.sum())
+        beyond_ns = int(lists["duration_ns"].sum() - inside["duration_ns"].sum())
         whole |= {"merge": merge, "beyond_window_ns": beyond_ns, **(provenance or {})}
-        cpus = tuple(int(cpu) for cpu in np.unique(_merge.whole_numbers(events, "cpu", "events")))
-        return cls(cpus, window_ns, plain_provenance(whole), config_table(inside, sources))
+        cpus = tuple(int(cpu) for cpu in np.unique(whole_numbers(events, "cpu", "events")))
+        return cls(cpus, window_ns, plain_provenance(whole), _table(inside))
 
     @classmethod
     def read(cls, path: str | Path) -> "NoiseConfig":
@@ -170,14 +171,16 @@ class NoiseConfig:
             Not a noise config, or something in it cannot be replayed; the error names CPU, event
             and field.
         """
-        return cls(*read_config(Path(path)))
+        path = Path(path)
+        cpus, window_ns, provenance, events = read_config(path)
+        return cls(cpus, window_ns, plain_provenance(provenance, f"{path}, "), _table(events))
 
     def write(self, path: str | Path) -> Path:
         """Write Noisebook's format, an event a line; the same config gives the same bytes.
 
         A file whose name ends in .gz is compressed.
         """
-        return files.write_text(path, _writing.noisebook_text(self))
+        return files.write_text(path, _noisebook_text(self))
 
     def write_published(self, path: str | Path) -> Path:
         """Write the published injector's format: `[start, duration, priority]`, and at the end of
@@ -186,7 +189,7 @@ class NoiseConfig:
         Policies other than SCHED_FIFO and SCHED_RR become 0 (SCHED_OTHER); nice values, kinds and
         sources are lost.
         """
-        return files.write_text(path, _writing.published_text(self))
+        return files.write_text(path, _published_text(self))
 
     def events(self) -> pd.DataFrame:
         """All events by CPU and start.
@@ -195,7 +198,7 @@ class NoiseConfig:
         -------
         `cpu`, `event` (place on the CPU), `start_ns`, `duration_ns`, `policy`, `priority`, `kind`,
         `source`; and `intensity` (NaN for events that occupy a CPU), if the config has other kinds
-        of noise, too: see `stressor_table`.
+        of noise, too: see `STRESSORS`.
         """
         return self._table.copy()
 
@@ -239,79 +242,6 @@ class NoiseConfig:
             new = new | (values != values.shift(fill_value=-1))
         block = new.cumsum()
         return table.groupby(block).agg({**dict.fromkeys(keys, "first"), "duration_ns": "sum"})
-
-    def for_machine(self, cpus_available: int | Iterable[int]) -> "NoiseConfig":
-        """This config, if the machine has its CPUs.
-
-        Parameters
-        ----------
-        cpus_available
-            The CPU numbers that may be used, or how many there are (then 0, 1, …).
-
-        Raises
-        ------
-        InputError
-            The config has other CPUs; the message shows how to map them.
-        """
-        if isinstance(cpus_available, int | np.integer):
-            available = list(range(int(cpus_available)))
-        else:
-            available = sorted({int(cpu) for cpu in cpus_available})
-        missing = [cpu for cpu in self.cpus if cpu not in set(available)]
-        if not missing:
-            return self
-        example = ", ".join(f"{old}: {new}" for old, new in zip(self._busiest(), available))
-        raise InputError(
-            f"the noise config is for {len(self.cpus)} CPUs ({_ranges(self.cpus)}), "
-            f"here are {len(available)} ({_ranges(available)})",
-            where=f"CPU {missing[0]} of the config",
-            why="noise of several CPUs on one would add up to something that never happened",
-            fix=(
-                f"keep the busiest CPUs only: config.mapped({{{example}}}), or take a larger"
-                " machine"
-            ),
-        )
-
-    def _busiest(self) -> list[int]:
-        total = self._table.groupby("cpu")["duration_ns"].sum().reindex(self.cpus, fill_value=0)
-        return [int(cpu) for cpu in total.sort_values(ascending=False, kind="stable").index]
-
-    def mapped(self, cpus: Mapping[int, int]) -> "NoiseConfig":
-        """Move the noise of the named CPUs: `{old: new}`; noise of other CPUs is left out.
-
-        Raises
-        ------
-        InputError
-            A CPU that the config does not have, or two that go to the same.
-        """
-        unknown = [old for old in cpus if old not in self.cpus]
-        if unknown or not cpus:
-            raise InputError(
-                f"the config has no CPU {unknown[0]}" if unknown else "no CPU would be left",
-                where="argument cpus",
-                fix=f"its CPUs are {_ranges(self.cpus)}",
-            )
-        if len(set(cpus.values())) < len(cpus) or any(
-            not 0 <= int(new) <= LARGEST_CPU for new in cpus.values()
-        ):
-            raise InputError(
-                "two CPUs would become one, or a number is none of a CPU",
-                where=f"mapping {dict(cpus)}",
-                fix=f"name a different CPU (0 … {LARGEST_CPU}) for each",
-            )
-        new_cpus = {old: int(new) for old, new in cpus.items()}
-        table = self._table[self._table["cpu"].isin(list(cpus))]
-        table = table.assign(cpu=table["cpu"].map(new_cpus).astype(np.int64))
-        table = table.sort_values(["cpu", "start_ns"], kind="stable", ignore_index=True)
-        left_out = sorted(set(self.cpus) - set(cpus))
-        provenance = {
-            **self.provenance,
-            "mapped": {str(old): new for old, new in new_cpus.items()},
-            "left_out_cpus": left_out,
-        }
-        table = without_needless(table)
-        table["source"] = table["source"].cat.remove_unused_categories()
-        return NoiseConfig(tuple(sorted(new_cpus.values())), self.window_ns, provenance, table)
 
     @cached_property
     def digest(self) -> str:
@@ -381,10 +311,10 @@ def _refuse_several_runs(events: pd.DataFrame) -> None:
         )
 
 
-def _window(window_ns: int | None, seconds: float | None, lists: _merge.Columns) -> int:
+def _window(window_ns: int | None, seconds: float | None, lists: pd.DataFrame) -> int:
     length: object = window_ns
     if window_ns is None and seconds is None:
-        length = int((lists.start_ns + lists.duration_ns).max())
+        length = int((lists["start_ns"] + lists["duration_ns"]).max())
     elif window_ns is None and seconds is not None:
         length = round(seconds * 1e9) if np.isfinite(seconds) else seconds
     if not isinstance(length, int | np.integer) or not 1 <= length <= LARGEST_NS:
@@ -396,8 +326,102 @@ def _window(window_ns: int | None, seconds: float | None, lists: _merge.Columns)
     return int(length)
 
 
-def _ranges(cpus: Iterable[int]) -> str:
-    """Numbers as Linux writes them: 0-3,8."""
-    numbers = np.array(sorted(cpus), dtype=np.int64)
-    runs = np.split(numbers, np.flatnonzero(np.diff(numbers) > 1) + 1) if len(numbers) else []
-    return ",".join(f"{run[0]}-{run[-1]}" if len(run) > 1 else f"{run[0]}" for run in runs)
+def _table(events: pd.DataFrame) -> pd.DataFrame:
+    """The table of a config, in one form, so that equal configs are equal bytes.
+
+    A config in which every event occupies a CPU has no column `intensity`, and knows of no other
+    kinds; sources that don't occur are dropped.
+    """
+    stressing = INTENSITY in events and events[INTENSITY].notna().any()
+    kinds = pd.Index(ALL_KINDS if stressing else KINDS, dtype=str)
+    columns = ["cpu", *COLUMNS, *([INTENSITY] if stressing else [])]
+    table = events[columns].reset_index(drop=True)
+    table.insert(1, "event", table.groupby("cpu").cumcount())
+    return table.assign(
+        priority=table["priority"].astype(np.int16),
+        kind=table["kind"].cat.set_categories(kinds),
+        source=table["source"].cat.remove_unused_categories(),
+    )
+
+
+def plain_provenance(provenance: Mapping, file: str = "argument ") -> dict:
+    """The same as JSON can hold it: NumPy numbers and paths become plain, tuples lists, keys
+    strings.
+
+    Raises
+    ------
+    InputError
+        Something that JSON can't hold.
+    """
+    try:
+        return json.loads(json.dumps(dict(provenance), allow_nan=False, default=_plain))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InputError(
+            f"not a provenance that JSON can hold: {error}",
+            where=f"{file}provenance",
+            fix="use texts, finite numbers, lists and dictionaries",
+        ) from None
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    if isinstance(value, Path):
+        return str(value)
+    raise TypeError(f"{type(value).__name__} {value!r}")
+
+
+# The files
+# --------------------------------------------------------------------------------------------------
+
+
+def _noisebook_text(config: NoiseConfig) -> str:
+    """Noisebook's format."""
+    table = config.events()
+    columns = [*COLUMNS, INTENSITY] if INTENSITY in table.columns else list(COLUMNS)
+    head = {
+        "format": FORMAT,
+        "provenance": config.provenance,
+        "window_ns": config.window_ns,
+        "columns": columns,
+    }
+    lines = [f'"{name}": {json.dumps(value, sort_keys=True)},' for name, value in head.items()]
+    rows = table[columns].astype(object)
+    events = [json.dumps(row) for row in rows.where(rows.notna(), None).values.tolist()]
+    return "{" + "\n ".join(lines) + '\n "cpus": {\n' + _by_cpu(config, table, events) + "\n }}\n"
+
+
+def _published_text(config: NoiseConfig) -> str:
+    """The published injector's format: 0 = SCHED_OTHER, −p = SCHED_FIFO p, a last entry of no
+    length.
+    """
+    table = config.events()
+    if INTENSITY in table.columns:
+        raise InputError(
+            "the published injector can only occupy CPUs",
+            where="events with an intensity",
+            fix="write(path) keeps them; or make a config without them",
+        )
+    priority = np.where(table["policy"].isin(REAL_TIME), -table["priority"].to_numpy(), 0)
+    events = [
+        f"[{start}, {duration}, {urgency}]"
+        for start, duration, urgency in zip(
+            table["start_ns"].tolist(), table["duration_ns"].tolist(), priority.tolist()
+        )
+    ]
+    return "{\n" + _by_cpu(config, table, events, last=f"[{config.window_ns}, 0, 0]") + "\n}\n"
+
+
+def _by_cpu(
+    config: NoiseConfig, table: pd.DataFrame, events: list[str], last: str | None = None
+) -> str:
+    """`"cpu": [` and its events, a line each, for all CPUs."""
+    cpus = np.array(config.cpus)
+    begins, ends = np.searchsorted(table["cpu"].to_numpy(), np.stack([cpus, cpus + 1]))
+    blocks = []
+    for cpu, begin, end in zip(config.cpus, begins.tolist(), ends.tolist()):
+        lines = events[begin:end] + ([last] if last else [])
+        blocks.append(f'  "{cpu}": [' + ("\n   " + ",\n   ".join(lines) if lines else "") + "]")
+    return ",\n".join(blocks)

@@ -1,28 +1,16 @@
 """The delta noise of a run: what it had beyond the average noise, and what is worth replaying.
 
-Owns section 4.2 of Persson et al. (2025), second half, by its text (`paper`) and as its published
-code computes it (`compat`).
+Owns section 4.2 of Persson et al. (2025), second half, by its text. The published code takes away a
+source's sum in a run instead of one event of it, and with it the outliers that slow a run down.
 """
-
-from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
 from ..errors import InputError
 from ..outcomes import worst_first
-from ._compat import compat_reduction
-from ._tables import EVENT_COLUMNS, finished_seconds, group_sources, require_columns, whole_numbers
-
-METHODS = ("paper", "compat")
-
-
-@dataclass(frozen=True)
-class Reduction:
-    """What is taken from each event of the run (ns), and whether anything of it remains."""
-
-    taken_ns: np.ndarray
-    remains: np.ndarray
+from ._tables import EVENT_COLUMNS, categories, finished_seconds, require_columns, whole_numbers
+from ._vocabulary import KINDS
 
 
 def delta_noise(
@@ -30,7 +18,6 @@ def delta_noise(
     average: pd.DataFrame,
     runs: pd.DataFrame,
     run: int | None = None,
-    method: str = "paper",
 ) -> pd.DataFrame:
     """Subtract the average noise from one run, so that a replay does not inject it twice.
 
@@ -51,11 +38,6 @@ def delta_noise(
     run
         The run to take; None: the worst finished run by what the program is judged by, its length
         unless it reports another outcome (of equals the lowest number).
-    method
-        "paper": the text. "compat": what the published code computes, for comparison with published
-        numbers. It takes the average *sum per run* in place of the average duration of an event,
-        which removes recurring sources with all their outliers (`nbhelpers/noise/_compat.py`). It
-        computes averages of `events` and `runs`; `average` is unused.
 
     Returns
     -------
@@ -68,7 +50,7 @@ def delta_noise(
     Raises
     ------
     InputError
-        An unknown method, a run that did not finish or has no events, a missing column, an unusable
+        A run that did not finish or has no events, a missing column, an unusable
         value.
 
     Examples
@@ -103,22 +85,17 @@ def delta_noise(
     >>> delta.attrs["removed_ns"], delta.attrs["removed_events"], delta.attrs["remaining_events"]
     (4000, 1, 2)
     """
-    if method not in METHODS:
-        raise InputError(f"unknown method {method!r}", fix=f"method is one of {', '.join(METHODS)}")
     require_columns(events, EVENT_COLUMNS, "events")
     seconds = finished_seconds(runs)
     judged = finished_seconds(runs, "seconds")
     run = _chosen_run(runs, seconds, run)
     run_events = _events_of(events, run)
-    if method == "paper":
-        reduction = _paper_reduction(run_events, average, seconds[run])
-    else:
-        reduction = Reduction(*compat_reduction(events, run_events, seconds, run))
+    taken_ns = _taken_ns(run_events, average, seconds[run])
     window = {} if seconds[run] == judged[run] else {"region_seconds": float(seconds[run])}
     return _reduced(
         run_events,
-        reduction,
-        {"run": int(run), "seconds": float(judged[run]), **window, "method": method},
+        taken_ns,
+        {"run": int(run), "seconds": float(judged[run]), **window, "method": "paper"},
     )
 
 
@@ -151,90 +128,53 @@ def _events_of(events: pd.DataFrame, run: int) -> pd.DataFrame:
     return run_events
 
 
-def _paper_reduction(run_events: pd.DataFrame, average: pd.DataFrame, seconds: float) -> Reduction:
-    groups = group_sources(run_events["kind"], run_events["source"])
-    mean_ns, expected = _expectations(average, groups.names, seconds)
-    duration = whole_numbers(run_events, "duration_ns", "events")
-    taken = np.zeros(len(run_events), np.int64)
-    closest = _closest(run_events, groups.code, np.abs(duration - mean_ns[groups.code]), expected)
-    taken[closest] = np.minimum(mean_ns[groups.code[closest]], duration[closest])
-    return Reduction(taken, remains=taken < duration)
-
-
-def _expectations(
-    average: pd.DataFrame, names: pd.DataFrame, seconds: float
-) -> tuple[np.ndarray, np.ndarray]:
-    """Average duration (whole ns) and expected number of events in `seconds`, for each source; 0
-    for one without average.
+def _taken_ns(run_events: pd.DataFrame, average: pd.DataFrame, seconds: float) -> np.ndarray:
+    """What is taken from each event of the run: the average of its source, where it is one of the
+    expected ones.
     """
+    kind, source = categories(run_events, "kind", KINDS), categories(run_events, "source")
+    sources = pd.DataFrame({"kind": kind, "source": source}).astype(str)
+    usual = sources.merge(_expectations(average, seconds), "left", ["kind", "source"]).fillna(0)
+    mean_ns, expected = (usual[name].to_numpy(np.int64) for name in ("mean_ns", "expected"))
+    duration = whole_numbers(run_events, "duration_ns", "events")
+    names = ("pid", "duration_ns", "cpu", "start_ns")  # the last decides first
+    ties = [run_events[name].to_numpy() for name in names if name in run_events.columns]
+    order = np.lexsort([*ties, np.abs(duration - mean_ns)])
+    place = sources.iloc[order].groupby(["kind", "source"]).cumcount().to_numpy()
+    closest = order[place < expected[order]]
+    taken = np.zeros(len(run_events), np.int64)
+    taken[closest] = np.minimum(mean_ns, duration)[closest]
+    return taken
+
+
+def _expectations(average: pd.DataFrame, seconds: float) -> pd.DataFrame:
+    """Average duration (whole ns) and expected number of events in `seconds`, a row a source."""
     require_columns(average, ("kind", "source", "frequency_hz", "duration_ns"), "average noise")
-    table = average.assign(kind=average["kind"].astype(str), source=average["source"].astype(str))
-    table = table.set_index(["kind", "source"])[["frequency_hz", "duration_ns"]].astype(float)
-    if not table.index.is_unique:
+    table = average[["kind", "source"]].astype(str)
+    if table.duplicated().any():
         raise InputError(
-            f"the source {table.index[table.index.duplicated()][0]} occurs twice",
+            f"the source {tuple(table[table.duplicated()].iloc[0])} occurs twice",
             where="average noise table",
         )
-    numbers = table.to_numpy()
-    if not (np.isfinite(numbers) & (numbers >= 0)).all():
+    numbers = average[["frequency_hz", "duration_ns"]].astype(float)
+    if not (np.isfinite(numbers) & (numbers >= 0)).all(axis=None):
         raise InputError(
             "a frequency or duration is negative or not a number", where="average noise table"
         )
-    wanted = table.reindex(pd.MultiIndex.from_frame(names)).fillna(0.0)
-    expected = np.floor(wanted["frequency_hz"].to_numpy() * seconds + 0.5)
-    mean_ns = np.floor(wanted["duration_ns"].to_numpy() + 0.5)
-    return mean_ns.astype(np.int64), np.minimum(expected, np.iinfo(np.int64).max // 2).astype(
-        np.int64
-    )
+    expected = np.floor(numbers["frequency_hz"] * seconds + 0.5).clip(upper=2.0**52)
+    return table.assign(expected=expected, mean_ns=np.floor(numbers["duration_ns"] + 0.5))
 
 
-def _closest(
-    run_events: pd.DataFrame, code: np.ndarray, distance: np.ndarray, expected: np.ndarray
-) -> np.ndarray:
-    """Positions of the `expected[g]` events of each group g with the smallest distance, all in time
-    linear in the events.
-    """
-    order = np.argsort(code, kind="stable")
-    ends = np.cumsum(np.bincount(code, minlength=len(expected)))
-    smallest = [
-        _smallest(run_events, order[end - size : end], distance, wanted)
-        for end, size, wanted in zip(ends, np.diff(ends, prepend=0), expected)
-        if wanted > 0
-    ]
-    return np.concatenate(smallest) if smallest else np.array([], np.int64)
-
-
-def _smallest(
-    run_events: pd.DataFrame, members: np.ndarray, distance: np.ndarray, wanted: int
-) -> np.ndarray:
-    """The `wanted` members with the smallest distance; ties only are sorted."""
-    if wanted >= len(members):
-        return members
-    near = distance[members]
-    limit = np.partition(near, wanted - 1)[wanted - 1]
-    below, tied = members[near < limit], members[near == limit]
-    return np.concatenate([below, tied[_tie_order(run_events, tied)][: wanted - len(below)]])
-
-
-def _tie_order(run_events: pd.DataFrame, rows: np.ndarray) -> np.ndarray:
-    keys = [
-        run_events[column].to_numpy()[rows]
-        for column in ("pid", "duration_ns", "cpu", "start_ns")
-        if column in run_events.columns
-    ]
-    return np.lexsort(keys)
-
-
-def _reduced(run_events: pd.DataFrame, reduction: Reduction, attrs: dict) -> pd.DataFrame:
-    """Apply the reduction, and state what was removed and what remains."""
+def _reduced(run_events: pd.DataFrame, taken_ns: np.ndarray, attrs: dict) -> pd.DataFrame:
+    """Take it away, and state what was removed and what remains."""
     duration = whole_numbers(run_events, "duration_ns", "events")
-    left = (duration - reduction.taken_ns)[reduction.remains]
-    delta = run_events[reduction.remains].reset_index(drop=True)
-    delta["duration_ns"] = left
+    left_ns = duration - taken_ns
+    remains = left_ns > 0
+    delta = run_events[remains].reset_index(drop=True)
+    delta["duration_ns"] = left_ns[remains]
     if "end_ns" in delta.columns:
-        delta["end_ns"] = delta["end_ns"].to_numpy() - reduction.taken_ns[reduction.remains]
-    reduced = int((reduction.taken_ns[reduction.remains] > 0).sum())
-    remaining_ns = int(left.sum())
+        delta["end_ns"] = delta["end_ns"].to_numpy() - taken_ns[remains]
+    remaining_ns = int(left_ns.sum())
     delta.attrs = {
         **run_events.attrs,
         **attrs,
@@ -242,6 +182,6 @@ def _reduced(run_events: pd.DataFrame, reduction: Reduction, attrs: dict) -> pd.
         "remaining_ns": remaining_ns,
         "removed_events": len(run_events) - len(delta),
         "remaining_events": len(delta),
-        "reduced_events": reduced,
+        "reduced_events": int((taken_ns[remains] > 0).sum()),
     }
     return delta

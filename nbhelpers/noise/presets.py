@@ -87,37 +87,5 @@ def published_noise() -> pd.DataFrame:
     return read_csv(MACHINES, comment="#")
 
 
-def machine_signatures() -> dict[str, Signature]:
-    """Signatures of nine published systems: their rate of detours and their overhead.
-
-    The moments are at random and the durations exponentially distributed, of the right mean. For
-    durations with the published quantiles: `nbhelpers.studies.scale.published_signatures`.
-
-    Returns
-    -------
-    System -> signature.
-
-    Notes
-    -----
-    De Sensi, De Matteis, Taranov, Di Girolamo, Rahn, Hoefler: Noise in the clouds, SIGMETRICS 2022;
-    the figures are those of its artefact.
-
-    Examples
-    --------
-    >>> from nbhelpers.noise.presets import machine_signatures
-    >>> machine_signatures()["daint"]
-    Signature(590 Hz x 11.0847 us: 0.654 %, poisson, exponential durations, random phase)
-    """
-    return {
-        row["system"]: Signature(
-            row["detours_per_s"],
-            share=row["overhead_percent"] / 100,
-            distribution="poisson",
-            durations="exponential",
-        )
-        for row in published_noise().to_dict("records")
-    }
-
-
 def _by_label(signatures: Iterable[Signature]) -> dict[str, Signature]:
     return {signature.label: signature for signature in signatures}

@@ -1,25 +1,27 @@
 """Artificial noise of a given frequency and duration: a signature, and its events on CPUs.
 
-Owns the noise signatures of Ferreira, Bridges and Brightwell (SC 2008). What is random in them is
-in `_signature_draw.py`, the paper's own values are in `presets.py`.
+Owns the noise signatures of Ferreira, Bridges and Brightwell (SC 2008), and their streams of random
+numbers: intervals, shifts and durations are separate ones. The paper's own values are in
+`presets.py`.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from ..errors import InputError
+from ._merge import completion
 from ._signature_checks import (
     check_words,
-    checked_ranks,
     checked_window,
     cpu_numbers,
+    different_numbers,
     policy_of,
     two_of_three,
 )
-from ._signature_draw import Draw
 from ._tables import made_events
 from .config import NoiseConfig
 
@@ -62,11 +64,15 @@ class Signature:
     Notes
     -----
     Ferreira, Bridges, Brightwell: Characterizing application sensitivity to OS interference using
-    kernel-level noise injection, SC 2008, section 3.
+    kernel-level noise injection, SC 2008, section 3. Randomised parameters are there "the
+    arithmetic mean of a Poisson-distributed random variable". The unit, which decides how much it
+    varies, is not stated: here it is the µs of the figures. An event that falls into another
+    begins when that is over. A Poisson process has no first period: a phase that is given shifts
+    it, in a ring.
 
     Examples
     --------
-    >>> from nbhelpers.noise.signature import Signature
+    >>> from nbhelpers import Signature
     >>> daemon = Signature(frequency_hz=10)
     >>> daemon
     Signature(10 Hz x 2500 us: 2.5 %, periodic, random phase)
@@ -95,7 +101,9 @@ class Signature:
         check_words(self.distribution, self.durations, phase)
         together = phase != "random" if self.coscheduled is None else bool(self.coscheduled)
         made = (*map(float, three), self.distribution, self.durations, phase, together)
-        ranks = None if self.ranks is None else checked_ranks(self.ranks)
+        ranks = self.ranks
+        if ranks is not None:
+            ranks = tuple(different_numbers(ranks, "ranks", "CPU or rank numbers, or None"))
         for name, value in zip(_FIELDS, (*made, ranks), strict=True):
             object.__setattr__(self, name, value)
 
@@ -125,7 +133,7 @@ class Signature:
 
         Examples
         --------
-        >>> from nbhelpers.noise.signature import Signature
+        >>> from nbhelpers import Signature
         >>> Signature(10, 2500).with_(frequency_hz=100).duration_us
         250.0
         """
@@ -174,16 +182,7 @@ class Signature:
         check_words(kind=kind)
         seconds = checked_window(self.frequency_hz, seconds, len(numbers))
         policy, priority = policy_of(kind, policy, priority)
-        draw = Draw(
-            period_ns=1e9 / self.frequency_hz,
-            duration_ns=self.duration_us * 1e3,
-            window_ns=round(seconds * 1e9),
-            distribution=self.distribution,
-            durations=self.durations,
-            phase=self.phase,
-            seed=self.seed,
-            coscheduled=self.coscheduled,
-        )
+        draw = _Draw(self, round(seconds * 1e9))
         return made_events(
             pd.concat([draw.table(cpu) for cpu in numbers], ignore_index=True),
             "signature",
@@ -232,74 +231,104 @@ class Signature:
 _FIELDS = tuple(field.name for field in fields(Signature))[:-1]
 
 
-def signature_noise(
-    frequency_hz: float | None = None,
-    duration_us: float | None = None,
-    seconds: float | None = None,
-    cpus: Sequence[int] = (),
-    kind: str = "thread",
-    policy: str | None = None,
-    priority: int | None = None,
-    distribution: str = "periodic",
-    phase: str | Mapping[int, float] = "aligned",
-    seed: int = 0,
-    *,
-    share: float | None = None,
-    durations: str = "fixed",
-    coscheduled: bool | None = None,
-) -> pd.DataFrame:
-    """Make noise events of one frequency and duration on each CPU.
+@dataclass(frozen=True)
+class _Draw:
+    """Starts and durations of a signature, CPU by CPU.
 
-    `Signature` says what the words mean; this makes the events of one in a single call.
-
-    Parameters
-    ----------
-    frequency_hz, duration_us, share
-        Of `Signature`: events a second on each CPU, their length in µs, and the share of each CPU's
-        time that they take.
-    seconds
-        Length of the window; an event that reaches beyond it is shortened.
-    cpus
-        CPU numbers.
-    kind, policy, priority
-        Of `Signature.events`; here thread noise is the default.
-    distribution, durations, coscheduled, seed
-        Of `Signature`. An event that falls into the one before begins when that is over; a CPU's
-        noise does not depend on which others have noise.
-    phase
-        Of `Signature`; here "aligned" is the default. A Poisson process has no first period: a
-        phase that is given shifts it, in a ring.
-
-    Returns
-    -------
-    Noise events (columns as in data/README.md), run 0, sorted by CPU and start; `attrs["seconds"]`
-    is the window.
-
-    Raises
-    ------
-    InputError
-        As `Signature` and `Signature.events`.
-
-    Notes
-    -----
-    Ferreira, Bridges, Brightwell, SC 2008, section 3. Randomised parameters are there "the
-    arithmetic mean of a Poisson-distributed random variable"; the unit, which decides how much it
-    varies, is not stated: here it is the µs of the paper's figures.
-
-    Examples
-    --------
-    >>> from nbhelpers import signature_noise
-    >>> noise = signature_noise(10, 2500, seconds=1.0, cpus=[0])
-    >>> noise["start_ns"].tolist()[:2], float(noise["duration_ns"].sum() / 1e9)
-    ([50000000, 150000000], 0.025)
-    >>> signature_noise(100, share=0.025, seconds=1.0, cpus=[0])["duration_ns"].unique().tolist()
-    [250000]
-    >>> len(signature_noise(1000, seconds=1.0, cpus=[0, 1]))
-    2000
+    Intervals, shifts and durations are separate streams of random numbers.
     """
-    signature = Signature(
-        *(frequency_hz, duration_us, share),  # type: ignore[arg-type]
-        *(distribution, durations, phase, coscheduled),  # type: ignore[arg-type]
-        seed=seed,
-    )
-    return signature.events(seconds, cpus, kind, policy, priority)  # type: ignore[arg-type]
+
+    signature: "Signature"
+    window_ns: int
+
+    @property
+    def _period_ns(self) -> float:
+        return 1e9 / self.signature.frequency_hz
+
+    def table(self, cpu: int) -> pd.DataFrame:
+        """The events of a CPU; one that falls into another begins when that is over."""
+        starts, durations = self.events(cpu)
+        ends = completion(starts, durations)
+        starts = ends - durations
+        inside = (starts < self.window_ns) & (durations > 0)
+        starts, ends = starts[inside], np.minimum(ends[inside], self.window_ns)
+        return pd.DataFrame(
+            {"cpu": np.int64(cpu), "start_ns": starts, "duration_ns": ends - starts, "end_ns": ends}
+        )
+
+    def events(self, cpu: int) -> tuple[np.ndarray, np.ndarray]:
+        """Starts in ns, ascending and inside the window, and durations, which may overlap."""
+        common = 0 if self.signature.coscheduled else cpu
+        starts = (
+            self._process(common)
+            if self.signature.distribution == "poisson"
+            else self._spaced(common, cpu)
+        )
+        starts = np.floor(starts[starts < self.window_ns]).astype(np.int64)
+        return self._in_ring(cpu, starts, self._durations(common, len(starts)))
+
+    def _random(self, *stream: int) -> np.random.Generator:
+        return np.random.default_rng([self.signature.seed, *stream])
+
+    def _process(self, common: int) -> np.ndarray:
+        random = self._random(common)
+        return np.sort(
+            random.uniform(0, self.window_ns, random.poisson(self.window_ns / self._period_ns))
+        )
+
+    def _spaced(self, common: int, cpu: int) -> np.ndarray:
+        """A first strike and intervals after it."""
+        if isinstance(self.signature.phase, Mapping):
+            first_ns = _phase_ns(self.signature.phase, cpu)
+        elif self.signature.phase == "random":
+            first_ns = self._random(cpu).uniform(0, 1) * self._period_ns
+        else:
+            first_ns = 0.5 * self._period_ns
+        count = int(self.window_ns / self._period_ns) + 2
+        if self.signature.distribution == "periodic":
+            return (np.arange(count) + first_ns / self._period_ns) * self._period_ns
+        random, steps = self._random(common, 3), np.zeros(1)
+        while steps.sum() < self.window_ns:
+            steps = np.append(steps, random.poisson(self._period_ns / 1e3, count) * 1e3)
+        return first_ns + np.cumsum(steps)
+
+    def _in_ring(
+        self, cpu: int, starts: np.ndarray, durations: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """A Poisson process that is shared, shifted for this CPU; what leaves the window at its end
+        comes in at its beginning.
+        """
+        if self.signature.distribution != "poisson":
+            return starts, durations
+        if isinstance(self.signature.phase, Mapping):
+            shift_ns = _phase_ns(self.signature.phase, cpu)
+        elif self.signature.phase == "random" and self.signature.coscheduled:
+            shift_ns = self._random(cpu, 1).uniform(0, self.window_ns)
+        else:
+            return starts, durations
+        starts = (starts + int(shift_ns)) % self.window_ns
+        order = np.argsort(starts, kind="stable")
+        return starts[order], durations[order]
+
+    def _durations(self, common: int, count: int) -> np.ndarray:
+        random = self._random(common, 2)
+        if self.signature.durations == "exponential":
+            lengths = np.maximum(
+                np.round(random.exponential(self.signature.duration_us * 1e3, count)), 1
+            )
+        elif self.signature.durations == "ferreira":
+            lengths = random.poisson(self.signature.duration_us * 1e3 / 1e3, count) * 1000
+        else:
+            lengths = np.full(count, max(round(self.signature.duration_us * 1e3), 1))
+        return lengths.astype(np.int64)
+
+
+def _phase_ns(phases: Mapping[int, float], cpu: int) -> float:
+    phase_us = phases.get(cpu)
+    if phase_us is None or not (np.isfinite(phase_us) and phase_us >= 0):
+        raise InputError(
+            f"CPU {cpu} has {'no phase' if phase_us is None else f'the phase {phase_us}'}",
+            where="phase",
+            fix="phase is {CPU: µs} for each CPU, 0 or more",
+        )
+    return phase_us * 1e3

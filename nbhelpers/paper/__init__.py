@@ -4,8 +4,13 @@
 notebook what stands there.
 """
 
-from ._files import write_paper
-from ._front import Front
-from ._publications import Publications
+from typing import TYPE_CHECKING
 
-__all__ = ["Front", "Publications", "write_paper"]
+from .. import lazily
+
+if TYPE_CHECKING:
+    from ._files import write_paper
+    from ._front import Front
+    from ._publications import Publications
+else:
+    __all__, __getattr__, __dir__ = lazily(__name__)

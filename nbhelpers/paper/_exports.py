@@ -45,10 +45,10 @@ def export_records(results: Path, folder: Path) -> list[Figure | Table]:
 def export_publications(papers: Iterable[Publication], folder: Path) -> None:
     """Save the publications' tables as CSV, LaTeX and HTML in `tables/PUBLICATION`."""
     for paper in papers:
-        for grid in paper.grids:
+        for table in paper.tables:
             target = folder / "tables" / paper.name
-            save_table(grid.frame, grid.name, grid.caption, target, why=" ".join(grid.notes))
-            (target / f"{grid.name}.json").unlink()
+            save_table(table.frame, table.name, table.caption, target, why=" ".join(table.notes))
+            (target / f"{table.name}.json").unlink()
 
 
 def exports_page(found: Iterable[Figure | Table], results: Path, papers: list[Publication]) -> str:
@@ -58,9 +58,9 @@ def exports_page(found: Iterable[Figure | Table], results: Path, papers: list[Pu
         for stage, name, links in (
             *(_record_links(record, results) for record in found),
             *(
-                (paper.name, grid.name, _links(f"tables/{paper.name}/{grid.name}", _ENDINGS[Table]))
+                (paper.name, one.name, _links(f"tables/{paper.name}/{one.name}", _ENDINGS[Table]))
                 for paper in papers
-                for grid in paper.grids
+                for one in paper.tables
             ),
         )
     ]

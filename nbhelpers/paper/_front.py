@@ -1,4 +1,4 @@
-"""The front page of the paper: one card a question, with its answer, its number and a small figure.
+"""The front page of the paper: one card a question, with its answer and its number.
 
 Owns which questions come first, and what stands on a card.
 """
@@ -9,7 +9,6 @@ from pathlib import Path
 
 from ..answers import CANNOT_TELL, NO, YES, Answer, Answered, read_answers, short_number
 from ..reading import read_json
-from ._drawing import small_figure
 
 CSS = Path(__file__).with_name("paper.css")
 TITLE = "What noise does to programs"
@@ -21,7 +20,6 @@ FIRST = (
     "30-injection",
     "35-planted-anomaly",
     "50-attribution",
-    "52-known-causes",
     "55-mitigate-and-compare",
     "60-openmp-variability",
     "75-mpi-at-scale",
@@ -78,7 +76,7 @@ def _grid(cards) -> str:
 
 
 def _card(one: Answered, link: str, whole: bool) -> str:
-    """A card; `whole`: with the published value and the small figure."""
+    """A card; `whole`: with the published value."""
     answer, kind = one.answer, _WORDS.get(one.answer.answer, "named")
     word = answer.answer.capitalize() if kind != "named" else answer.answer
     shape = f'<svg width="14" height="14" aria-hidden="true">{_SHAPES[kind]}</svg>'
@@ -93,7 +91,7 @@ def _card(one: Answered, link: str, whole: bool) -> str:
         f'<article class="card {kind}" title="{escape(answer.sentence)}">'
         f'<h3><a href="{escape(link)}">{escape(one.question)}</a></h3>'
         f'<p class="word">{shape}{escape(word).replace("_", "_<wbr>")}</p>'
-        f"{lines}{small_figure(answer) if whole else ''}"
+        f"{lines}"
         "</article>\n"
     )
 

@@ -1,16 +1,15 @@
 """The five publications: their titles, and the page of each with all its tables.
 
-Owns the list of publications; `_persson` and `_others` own what stands in the tables.
+Owns the page of a publication; `_joined` owns what stands in the tables.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 
 from ..report import published_table
-from . import _others, _persson
-from ._grids import MISSING, VERDICT, Grid
+from ..report.record import table_html
+from ._joined import JoinedTable, joined_tables, publication_records
 
 
 @dataclass(frozen=True)
@@ -20,12 +19,12 @@ class Publication:
     Attributes
     ----------
     name
-        As a file name, such as ``"persson2025"``.
+        Name as a file name, such as ``"persson2025"``.
     short
         How the front page names it.
     citation, doi
-        Of the paper.
-    grids
+        The paper's citation and its DOI.
+    tables
         Its tables.
     """
 
@@ -33,43 +32,38 @@ class Publication:
     short: str
     citation: str
     doi: str
-    grids: tuple[Grid, ...]
+    tables: tuple[JoinedTable, ...]
 
     def __repr__(self) -> str:
-        return f"{self.short}: {len(self.grids)} tables, {self.cells} published cells"
+        return f"{self.short}: {len(self.tables)} tables, {self.cells} published cells"
 
     @property
     def cells(self) -> int:
         """How many published cells its tables have."""
-        return sum(grid.count for grid in self.grids)
+        return sum(table.cells for table in self.tables)
 
     def to_html(self) -> str:
         """The body of its page."""
         links = " · ".join(
-            f'<a href="#{grid.name}">{escape(grid.caption.split(":")[0].split(".")[0])}</a>'
-            for grid in self.grids
+            f'<a href="#{table.name}">{escape(table.caption.split(":")[0].split(".")[0])}</a>'
+            for table in self.tables
         )
-        tables = "".join(grid.to_html() for grid in self.grids)
         return (
             f'<p><a href="index.html">Questions and answers</a></p><h1>{escape(self.short)}</h1>'
             f'<p>{escape(self.citation)}. <a href="https://doi.org/{self.doi}">{self.doi}</a></p>'
-            "<p>Each table in the paper's own form, this study's numbers beneath the published"
-            f' ones.</p><p class="contents">{links}</p>{tables}'
+            "<p>Each published table, this study's numbers beside it.</p>"
+            f'<p class="contents">{links}</p>{"".join(map(_table_html, self.tables))}'
         )
 
 
-_KNOWN: tuple[tuple[str, str, str, Callable[[Path], list[Grid]]], ...] = (
-    ("persson2025", "Persson et al. 2025: noise injection", "persson2025-table1", _persson.grids),
-    ("cui2023", "Cui et al. 2023: OpenMP variability", "cui2023-table2", _others.cui),
-    ("ferreira2008", "Ferreira et al. 2008: kernel noise", "ferreira2008-text1", _others.ferreira),
-    (
-        "frachtenberg2026",
-        "Frachtenberg et al. 2026: variability and mitigation",
-        "frachtenberg2026-table3",
-        _others.frachtenberg,
-    ),
-    ("hoefler2010", "Hoefler et al. 2010: noise at scale", "hoefler2010-slides1", _others.hoefler),
-)
+def _table_html(table: JoinedTable) -> str:
+    notes = "".join(f"<p>{escape(note)}</p>" for note in table.notes)
+    body = table_html(table.frame, why=" ".join(table.notes))
+    return (
+        f'<figure class="noisebook publication" id="{table.name}">'
+        f'<figcaption>{escape(table.caption)}</figcaption>{body}<div class="notes">{notes}</div>'
+        "</figure>\n"
+    )
 
 
 class Publications:
@@ -98,8 +92,7 @@ class Publications:
 
 
 def _counted(paper: Publication) -> str:
-    counts = sorted(verdict_counts(paper).items())
-    return ", ".join(f"{word}: {count}" for word, count in counts if word != MISSING)
+    return ", ".join(f"{word}: {count}" for word, count in verdict_counts(paper).items())
 
 
 def publications(results: str | Path) -> list[Publication]:
@@ -115,22 +108,18 @@ def publications(results: str | Path) -> list[Publication]:
     Five publications, by first author.
     """
     return [
-        _publication(name, short, published_table(table).attrs, grids(Path(results)))
-        for name, short, table, grids in _KNOWN
+        _publication(name, record, Path(results)) for name, record in publication_records().items()
     ]
 
 
-def _publication(name: str, short: str, attrs: dict, grids: list[Grid]) -> Publication:
-    return Publication(name, short, attrs["paper"], attrs["doi"], tuple(grids))
+def _publication(name: str, record: dict, results: Path) -> Publication:
+    attrs = published_table(record["cited"]).attrs
+    tables = tuple(joined_tables(record, results))
+    return Publication(name, record["short"], attrs["paper"], attrs["doi"], tables)
 
 
 def verdict_counts(publication: Publication) -> dict[str, int]:
     """How often each verdict stands in its tables."""
-    found: dict[str, int] = {}
-    for grid in publication.grids:
-        for row in grid.rows:
-            at = [grid.columns.index("verdict")] if "verdict" in grid.columns else []
-            cells = row.cells if row.which == VERDICT else [row.cells[i] for i in at if row.cells]
-            for cell in cells:
-                found[cell] = found.get(cell, 0) + 1
-    return found
+    verdicts = [table.frame["verdict"] for table in publication.tables if "verdict" in table.frame]
+    every = [verdict for column in verdicts for verdict in column.dropna() if verdict]
+    return {verdict: every.count(verdict) for verdict in sorted(set(every))}

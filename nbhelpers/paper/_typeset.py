@@ -9,8 +9,9 @@ from pathlib import Path
 from ..answers import Answered
 from ..files import write_atomically
 from ..report import Figure
+from ..report._printed import printed
 from ._front import TITLE, Front
-from ._grids import HEADING, OURS, VERDICT, Grid, Row
+from ._joined import JoinedTable
 from ._publications import Publication
 
 _SETTINGS = """#set document(title: {title}, date: none)
@@ -81,35 +82,25 @@ def _answer(one: Answered) -> str:
 
 
 def _publication(paper: Publication) -> str:
-    tables = "\n".join(_grid(grid) for grid in paper.grids)
+    tables = "\n".join(map(_table, paper.tables))
     head = f"#pagebreak(weak: true)\n= {_text(paper.short)}\n\n{_text(paper.citation)}.\n"
     return f"{head}\n{tables}"
 
 
-def _grid(grid: Grid) -> str:
-    width = len(grid.columns)
-    head = ", ".join(f"[*{_text(name)}*]" for name in ("", "", *grid.columns) if name)
-    before = ["", *(row.label for row in grid.rows)]
+def _table(table: JoinedTable) -> str:
+    shown = printed(table.frame, {})
+    head = ", ".join(f"[*{_text(name)}*]" for name in shown)
     rows = "\n".join(
-        _row(row, width, row.label != last) for row, last in zip(grid.rows, before, strict=False)
+        ", ".join(f"[{_text(str(cell))}]" for cell in row) + ","
+        for row in shown.itertuples(index=False)
     )
-    notes = "\n\n".join(f"#text(size: 8pt)[{_text(note)}]" for note in grid.notes)
-    columns = f"({grid.label_percent / 10:g}fr, 1fr, {', '.join(['1.2fr'] * width)})"
+    notes = "\n\n".join(f"#text(size: 8pt)[{_text(note)}]" for note in table.notes)
     return (
-        f"#figure(caption: [{_text(grid.caption)}], kind: table, supplement: none,"
-        f" numbering: none, align(left, table(columns: {columns},\n"
-        f"table.hline(), table.header([], [], {head}), table.hline(stroke: .5pt),\n"
+        f"#figure(caption: [{_text(table.caption)}], kind: table, supplement: none,"
+        f" numbering: none, align(left, table(columns: {len(shown.columns)},\n"
+        f"table.hline(), table.header({head}), table.hline(stroke: .5pt),\n"
         f"{rows}\ntable.hline())))\n\n{notes}\n"
     )
-
-
-def _row(row: Row, width: int, labelled: bool) -> str:
-    if row.which == HEADING:
-        return f"table.cell(colspan: {width + 2}, fill: luma(240))[*{_text(row.label)}*],"
-    label = f"[*{_text(row.label)}*]" if labelled else "[]"
-    style = {OURS: "#text(fill: rgb(0, 75, 120))", VERDICT: "#emph"}.get(row.which, "")
-    cells = (f"[{style}[{_text(cell)}]]" if style else f"[{_text(cell)}]" for cell in row.cells)
-    return f"{label}, [{row.which}], {', '.join(cells)},"
 
 
 def _figure(figure: Figure, results: Path) -> str:

@@ -1,5 +1,4 @@
 """The referee: is one of two builds, commands or settings faster, and when is that known?
 
-`duel` measures the two sides in turn, `ruling` says what is known, `operating_curve` how often that
-would be wrong or late on this machine. `pytest_plugin` brings it to tests.
+`duel` measures the two sides in turn, `ruling` says what is known.
 """

@@ -4,7 +4,6 @@ Owns the order of the runs, what is random about a start, and the table of quads
 """
 
 import time
-from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -115,8 +114,6 @@ class Duel(Campaign):
         How many; `run(enough=…)` may add more.
     seed
         Of the order.
-    attachments
-        Accompany every run, such as those of `correction.recorders`.
 
     Examples
     --------
@@ -136,15 +133,12 @@ class Duel(Campaign):
         new: Side,
         quads: int,
         seed: int = 1,
-        attachments: Sequence[Attachment] = (),
     ):
         cells = [
             Cell(name, side.workload, attachments=(NamedFiles(side.workload), *side.attachments))
             for name, side in ((OLD, old), (NEW, new))
         ]
-        super().__init__(
-            folder, cells, 2 * quads, seed=seed, attachments=(RandomStart(), *attachments)
-        )
+        super().__init__(folder, cells, 2 * quads, seed=seed, attachments=(RandomStart(),))
 
     def order(self, round_number: int) -> list[Cell]:
         """The order of a round; the same for the same seed, always."""

@@ -10,8 +10,7 @@ from ..outcomes import COST, with_cost
 from .sides import NEW, OLD
 
 FAR = 5.0  # robust standard deviations
-_KNOWN = ("involuntary_switches", "voluntary_switches", "major_faults")
-COLUMNS = ["run", "cell", "round", "factor", *_KNOWN]
+COLUMNS = ["run", "cell", "round", "factor"]
 
 
 def far_runs(runs: pd.DataFrame) -> pd.DataFrame:
@@ -24,8 +23,7 @@ def far_runs(runs: pd.DataFrame) -> pd.DataFrame:
 
     Returns
     -------
-    DataFrame, the farthest first; columns run, cell, round, factor (over the median of its side),
-    and what its process suffered: involuntary_switches, voluntary_switches, major_faults.
+    DataFrame, the farthest first; columns run, cell, round, factor (over the median of its side).
 
     Examples
     --------
@@ -37,7 +35,7 @@ def far_runs(runs: pd.DataFrame) -> pd.DataFrame:
     rest = logs["log"] - logs.groupby("cell")["log"].transform("median")
     spread = rest.abs().median() / 0.6745
     far = logs.assign(factor=np.exp(rest))[rest > FAR * max(spread, 1e-9)]
-    return far.sort_values("factor", ascending=False).reindex(columns=COLUMNS)
+    return far.sort_values("factor", ascending=False)[COLUMNS]
 
 
 def more_on_one_side(runs: pd.DataFrame, far: pd.DataFrame, level: float = 0.01) -> str:

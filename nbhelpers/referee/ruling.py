@@ -4,7 +4,7 @@ Owns the decision, its one sentence, and its record as JSON.
 """
 
 import time
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -13,13 +13,11 @@ import pandas as pd
 from ..errors import InputError
 from ..files import write_json
 from ..machine import measuring
-from ..measurement import Attachment, finished
+from ..measurement import finished
 from ..outcomes import COST, outcome_of, with_cost
 from ..progress import Task, task
-from ..reading import read_json
 from ..statistics.claims import MARGIN
 from ..statistics.sequential import BETTER, LEVEL, OPEN, WITHIN, WORSE, ConfidenceSequence
-from .correction import correction_of, recorders
 from .duel import Duel, quads_of
 from .outliers import far_runs, more_on_one_side
 from .sides import NEW, OLD, Side
@@ -29,7 +27,7 @@ FIRST_QUADS = 4
 MOST_PAIRS = 500
 SECONDS = 300.0
 MANY_PAIRS = 10_000  # a forecast beyond is only called more
-_NAMED = 10  # far runs in the record
+_NAMED = 10  # far runs in a note
 _TASK = "comparing until it is known"
 
 
@@ -54,8 +52,6 @@ class Ruling:
         Measured; and needed beyond these by forecast (0: none, None: it cannot be said).
     medians, mean_change
         Of the two sides, in the unit of the outcome; change of the mean, far runs included.
-    far
-        Far runs, the farthest first: run, cell, factor and what the process suffered.
     notes
         What a reader should know, a sentence each.
     history
@@ -81,7 +77,6 @@ class Ruling:
     more_pairs: int | None
     medians: tuple[float, float]
     mean_change: float
-    far: list[dict] = field(default_factory=list, repr=False)
     notes: list[str] = field(default_factory=list, repr=False)
     history: list[dict] = field(default_factory=list, repr=False)
     ratios: list[list[float]] = field(default_factory=list, repr=False)
@@ -152,29 +147,6 @@ def percent(share: float) -> str:
     return f"{100 * share:+.2g} %" if abs(share) < 0.01 else f"{100 * share:+.1f} %"
 
 
-def read_ruling(path: str | Path) -> Ruling:
-    """The ruling of a JSON record.
-
-    Parameters
-    ----------
-    path
-        As `Ruling.write` or `noisebook ab --json` wrote it.
-
-    Raises
-    ------
-    InputError
-        It is none.
-    """
-    record = read_json(path)
-    if not isinstance(record, dict) or record.get("format") != FORMAT:
-        raise InputError(
-            "this is no record of the referee", where=path, fix="noisebook ab --json … > FILE"
-        )
-    names = {one.name for one in fields(Ruling)}
-    values = {name: value for name, value in record.items() if name in names}
-    return Ruling(**values | {"medians": tuple(record["medians"])})
-
-
 def decide(
     old: Side,
     new: Side,
@@ -184,7 +156,6 @@ def decide(
     pairs: int = MOST_PAIRS,
     seconds: float = SECONDS,
     seed: int = 1,
-    correct: bool = False,
 ) -> Ruling:
     """Measure two sides in turn until it is known which is better, or the budget is spent.
 
@@ -202,15 +173,11 @@ def decide(
         The budget; seconds are those of measuring in this call, without waiting for the machine.
     seed
         Of the order.
-    correct
-        Whether to record each run's account. If the raw times can't tell until the budget is
-        spent, the corrected ones are looked at, one time, if they are proven to help
-        (`correction_of`); each of the two has half of the level. Needs a folder.
 
     Raises
     ------
     InputError
-        A budget that cannot be used, or no folder for the account.
+        A budget that cannot be used.
     RunError
         A program failed repeatedly.
 
@@ -225,8 +192,7 @@ def decide(
         raise InputError(
             f"{pairs} pairs are too few for any answer", fix=f"at least {2 * FIRST_QUADS}"
         )
-    level = level / 2 if correct else level
-    duel = Duel(folder, old, new, FIRST_QUADS, seed, _accompanied(folder) if correct else ())
+    duel = Duel(folder, old, new, FIRST_QUADS, seed)
     with measuring(doing="a comparison of two sides"), task(_TASK, pairs, "pairs") as shown:
         until = time.monotonic() + seconds  # not of waiting until the machine is free
         watch = _Watch(ConfidenceSequence(margin, level), until, shown)
@@ -234,40 +200,7 @@ def decide(
         duel.wanted_runs = max(duel.wanted_runs, 2 * len(quads_of(runs)))  # of earlier calls
         if not watch.enough(runs):
             duel.run(enough=watch.enough, most_runs=pairs - pairs % 2)
-    ruling = ruling_of(duel.runs(), old.text, new.text, margin, level, folder)
-    return corrected_ruling(ruling, duel.runs()) if correct and ruling.open else ruling
-
-
-def _accompanied(folder: str | Path | None) -> tuple[Attachment, ...]:
-    if folder is None:
-        raise InputError("no folder for the accounts of runs", fix="folder='FOLDER'")
-    return recorders(folder)
-
-
-def corrected_ruling(ruling: Ruling, runs: pd.DataFrame) -> Ruling:
-    """The ruling by corrected times if they may be used, else the same with a note.
-
-    Parameters
-    ----------
-    ruling
-        By the raw times, whose runs lie in a folder.
-    runs
-        All runs.
-
-    Notes
-    -----
-    Corrected times do not know the sides, so that the coin is still all that is random. One look at
-    all quads in the order of time is another sequence with a level of its own.
-    """
-    found = correction_of(ruling.folder, finished(runs))
-    if not found.helps:
-        return replace(ruling, notes=[*ruling.notes, found.why])
-    again = ruling_of(
-        found.runs, ruling.old, ruling.new, ruling.margin, ruling.level, ruling.folder
-    )
-    return replace(
-        again, outcome="corrected run time", notes=[*ruling.notes, *again.notes, found.why]
-    )
+    return ruling_of(duel.runs(), old.text, new.text, margin, level, folder)
 
 
 @dataclass(frozen=True)
@@ -337,7 +270,6 @@ def ruling_of(
         more_pairs=_whole(2 * sequence.more_units),
         medians=(float(medians[OLD]), float(medians[NEW])),
         mean_change=float(means[NEW] / means[OLD] - 1),
-        far=_records(far.head(_NAMED)),
         notes=_notes(runs, done, far),
         history=history,
         ratios=quads[: sequence.units].tolist(),
@@ -373,12 +305,6 @@ def _judged(runs: pd.DataFrame) -> str:
     return f"1 / {name}" if judged.higher_is_better else name
 
 
-def _records(table: pd.DataFrame) -> list[dict]:
-    """Rows without the columns that nothing is known of."""
-    known = table.dropna(axis=1, how="all").astype(object)
-    return known.where(known.notna(), None).to_dict("records")
-
-
 def _whole(count: float) -> int | None:
     return int(count) if np.isfinite(count) else None
 
@@ -386,9 +312,12 @@ def _whole(count: float) -> int | None:
 def _notes(runs: pd.DataFrame, done: pd.DataFrame, far: pd.DataFrame) -> list[str]:
     notes = _failed(runs, done)
     if len(far):
+        named = ", ".join(
+            f"{run} (× {factor:.3g})" for run, factor in zip(far["run"].head(_NAMED), far["factor"])
+        )
         notes.append(
-            f"{len(far)} of {len(done)} runs are far from the others of their side; they are named"
-            " and count."
+            f"{len(far)} of {len(done)} runs are far from the others of their side, and count:"
+            f" {named}."
         )
     return [*notes, *filter(None, [more_on_one_side(done, far)]), *runs.attrs.get("notes", [])]
 

@@ -45,7 +45,6 @@ def configured(
     env: Mapping[str, str] | None = None,
     mitigations: Sequence[str] = (),
     watched: bool = False,
-    label: str = "",
 ) -> Side:
     """A side with variables set and mitigations in force.
 
@@ -59,8 +58,6 @@ def configured(
         Names (`available_mitigations`); each is proven to be in effect during each run.
     watched
         Whether to look at the process as often as the other side does that has mitigations.
-    label
-        Of the side.
 
     Raises
     ------
@@ -83,4 +80,4 @@ def configured(
         attachments = (Treatment("none", (), changed),)
     settings = [*(f"{name}={value}" for name, value in env.items()), *mitigations]
     side = Side(changed, attachments)
-    return replace(side, label=label or ", ".join([Side(workload).text, *settings]))
+    return replace(side, label=", ".join([Side(workload).text, *settings]))

@@ -68,20 +68,6 @@ def need_columns(table: pd.DataFrame, columns: Sequence[str]) -> None:
     need_rows(table, "nothing to draw")
 
 
-def need_events(events: pd.DataFrame, columns: tuple[str, ...]) -> None:
-    for column in columns:
-        if column not in events.columns:
-            raise InputError(
-                f"no column {column!r} in the events",
-                fix=f"the table has: {', '.join(map(str, events.columns))}",
-            )
-    need_rows(
-        events,
-        "no noise event to draw",
-        fix="look at the trace: it has no event within the timed region",
-    )
-
-
 def finished_rows(runs: pd.DataFrame, columns: tuple) -> pd.DataFrame:
     """The rows to draw; names the column that is missing."""
     for column in columns:
@@ -97,25 +83,3 @@ def finished_rows(runs: pd.DataFrame, columns: tuple) -> pd.DataFrame:
         fix="look at the column status: only runs that are 'ok' are drawn",
     )
     return finished
-
-
-def empty_row(row: Sequence[Any], config: str, missing: str) -> None:
-    """Panels that the machine can't fill empty_row why."""
-    for number, axes in enumerate(row):
-        axes.set_title(config)
-        axes.text(
-            0.5,
-            0.5,
-            textwrap.fill(missing, 26) if number == 1 or len(row) < 3 else "",
-            transform=axes.transAxes,
-            ha="center",
-            va="center",
-            color="#555555",
-        )
-        axes.tick_params(which="both", left=False, bottom=False, labelleft=False, labelbottom=False)
-        axes.set_facecolor("#F5F5F5")
-        axes.grid(visible=False)
-
-
-def need_repetitions(table: pd.DataFrame) -> None:
-    need_rows(table, "no repetitions to draw", fix="measure at least one run: make paper")

@@ -24,7 +24,6 @@ WHOLE = {
     "share": ("share (%)", "{:.2f}", 100),
     "seconds": ("run time (s)", "{:.4f}", 1),
     "p_value": ("p", "{:.3f}", 1),
-    "p_holm": ("p (Holm)", "{:.3f}", 1),
     "p_corrected": ("p, corrected", "{:.3f}", 1),
 }
 _LEAST = 1e-4  # smaller ones are only said to be so

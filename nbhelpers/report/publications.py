@@ -85,7 +85,7 @@ def published_results(
     Parameters
     ----------
     ours
-        By the name of the result (the column `result` of the published tables): a row of a study
+        Name of the result → ours (the column `result` of the published tables): a row of a study
         with `median`, `low`, `high`, `seeds`, and perhaps `case`: what was simulated where it is
         not what the statement says (fewer ranks).
     tables

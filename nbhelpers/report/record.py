@@ -9,27 +9,22 @@ import base64
 import html
 import io
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from ..empty import UNKNOWN, why_empty
 from ..errors import InputError
 from ..files import write_atomically, write_json
+from ..palette import PAGE_IN
 from ..reading import read_csv, read_json
-from ._layout import NO_ROWS, fragment, kinds_of, latex
-from ._units import heading, intervals_of, numbers
-from .appearance import PAGE_IN, SMALL_POINTS, style
+from ._printed import NO_ROWS, fragment, latex, printed
+from .appearance import POINTS, style
 
-FIGURE_FORMAT = "noisebook figure 1"
-TABLE_FORMAT = "noisebook table 1"
 EXACT = "%.10g"
-_TO = "\N{NO-BREAK SPACE}to\N{NO-BREAK SPACE}"  # an interval stands in one line
-_NUMBERS = ("floating", "integer", "mixed-integer-float", "empty")  # of pandas' infer_dtype
 _NO_DATES = {
     "pdf": {"CreationDate": None, "Producer": None, "Creator": None},
     "svg": {"Date": None, "Creator": None},
@@ -44,7 +39,7 @@ class Figure:
     Attributes
     ----------
     name, caption, folder
-        As saved.
+        Name, caption and folder as saved.
     width_in
         Width in inches at print size.
     order
@@ -60,7 +55,7 @@ class Figure:
     folder: Path
     width_in: float
     order: int
-    points: float = SMALL_POINTS
+    points: float = POINTS
     source: str = ""
 
     def __repr__(self) -> str:
@@ -91,7 +86,7 @@ class Table:
     Attributes
     ----------
     name, caption, folder, order, source
-        As in `Figure`.
+        The same as in `Figure`.
     """
 
     name: str
@@ -125,6 +120,9 @@ class Table:
         )
 
 
+FORMATS = {"noisebook figure 1": Figure, "noisebook table 1": Table}
+
+
 def _figcaption(label: str, caption: str, source: str) -> str:
     name = f"<b>{html.escape(label)}.</b>" if label else ""
     data = f'<small class="source">Data: {html.escape(source)}.</small>' if source else ""
@@ -146,7 +144,8 @@ def save_figure(
     Parameters
     ----------
     figure
-        Matplotlib Figure at its print size; closed afterwards, so that a notebook shows it once.
+        Matplotlib Figure at its print size, at most a page wide (seaborn widens a figure for its
+        legend: it is narrowed again); closed afterwards, so that a notebook shows it once.
     name
         File name without ending: letters, digits, ``-``, ``_``.
     caption
@@ -170,33 +169,24 @@ def save_figure(
     """
     import matplotlib.pyplot as plt
 
-    folder = _checked(name, folder)
-    _refuse_other_kind(folder, name, Figure)
+    folder = _checked(name, folder, Figure)
+    _fit_page(figure)
     with style():
         for kind, metadata in _NO_DATES.items():
             write_atomically(folder / f"{name}.{kind}", _drawn(figure, kind, metadata))
     plt.close(figure)
     write_atomically(folder / f"{name}.csv", _csv(data, why_empty(data) or UNKNOWN))
-    record = Figure(
-        name,
-        caption,
-        folder,
-        round(float(figure.get_figwidth()), 3),
-        _order(folder, name),
-        _smallest_points(figure),
-        source,
-    )
-    content = {
-        "format": FIGURE_FORMAT,
-        "name": name,
-        "caption": caption,
-        "width_in": record.width_in,
-        "order": record.order,
-        "points": record.points,
-        "source": source,
-    }
-    write_json(folder / f"{name}.json", content)
-    return record
+    width_in = round(float(figure.get_figwidth()), 3)
+    points, order = _smallest_points(figure), _order(folder, name)
+    return _recorded(Figure(name, caption, folder, width_in, order, points, source))
+
+
+def _fit_page(figure: Any) -> None:
+    """Narrow a figure that is wider than a page; a legend beside its axes keeps its room."""
+    beside = (1 - figure.subplotpars.right) * figure.get_figwidth()
+    if figure.get_figwidth() > PAGE_IN:
+        figure.set(figwidth=PAGE_IN, layout_engine="none")
+        figure.subplots_adjust(right=1 - beside / PAGE_IN)
 
 
 def _smallest_points(figure: Any) -> float:
@@ -204,7 +194,7 @@ def _smallest_points(figure: Any) -> float:
     from matplotlib.text import Text
 
     drawn = [text for text in figure.findobj(Text) if text.get_visible() and text.get_text()]
-    return round(min((float(text.get_fontsize()) for text in drawn), default=SMALL_POINTS), 2)
+    return round(min((float(text.get_fontsize()) for text in drawn), default=POINTS), 2)
 
 
 def _drawn(figure: Any, kind: str, metadata: dict) -> bytes:
@@ -236,7 +226,7 @@ def save_table(
         The table; a named index becomes columns. Where it has no rows, all three files say why:
         `why`, or the reason that the table carries (`nbhelpers.empty.because`).
     name, caption, folder
-        As in `save_figure`.
+        The arguments of `save_figure`.
     published
         Table of `published_table(...)`: rows are matched by the text columns that both have, and
         next to each number column that both have comes one named ``COLUMN (published)``. The
@@ -248,7 +238,7 @@ def save_table(
     why
         The reason why there may be no rows: what is missing, and the command that gets it.
     source
-        As in `save_figure`.
+        The arguments of `save_figure`.
 
     Returns
     -------
@@ -260,8 +250,7 @@ def save_table(
         The name is not a file name or that of a figure in the folder, a format is for no column, or
         nothing matches the published table.
     """
-    folder, formats = _checked(name, folder), dict(formats or {})
-    _refuse_other_kind(folder, name, Table)
+    folder, formats = _checked(name, folder, Table), dict(formats or {})
     why = why or why_empty(frame) or UNKNOWN
     frame = frame.reset_index() if any(frame.index.names) else frame.reset_index(drop=True)
     frame = frame if len(frame.columns) else pd.DataFrame(columns=["result"])
@@ -269,22 +258,17 @@ def save_table(
     if published is not None:
         frame = _with_published(frame, published)
         caption = _citing(caption, published)
-        formats = _doubled(formats)
+        formats |= {f"{column} (published)": text for column, text in formats.items()}
+    shown = printed(frame, formats)
     write_atomically(folder / f"{name}.csv", _csv(frame, why))
-    shown = _printed(frame, formats)
-    kinds = kinds_of(frame[_columns_shown(frame)])
-    write_atomically(folder / f"{name}.tex", latex(shown, kinds, name, caption, why))
-    write_atomically(folder / f"{name}.html", fragment(shown, kinds, why))
-    record = Table(name, caption, folder, _order(folder, name), source)
-    content = {
-        "format": TABLE_FORMAT,
-        "name": name,
-        "caption": caption,
-        "order": record.order,
-        "source": source,
-    }
-    write_json(folder / f"{name}.json", content)
-    return record
+    write_atomically(folder / f"{name}.tex", latex(shown, name, caption, why))
+    write_atomically(folder / f"{name}.html", fragment(shown, why))
+    return _recorded(Table(name, caption, folder, _order(folder, name), source))
+
+
+def table_html(frame: pd.DataFrame, why: str = UNKNOWN) -> str:
+    """A table as HTML without being saved; `why` stands in the place of rows where it has none."""
+    return fragment(printed(frame, {}), why)
 
 
 def _csv(frame: pd.DataFrame, why: str) -> str:
@@ -297,50 +281,44 @@ def _csv(frame: pd.DataFrame, why: str) -> str:
     return frame.to_csv(index=False, float_format=EXACT)
 
 
-def _checked(name: str, folder: str | Path) -> Path:
-    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]*", name):
-        raise InputError(f"{name!r} is not a name for files", fix="use letters, digits, - and _")
-    folder = Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder
-
-
 def records(folder: str | Path) -> list[Figure | Table]:
     """The figures and tables saved under a folder, by subfolder and then in the order they were
     first saved in.
     """
     folder = Path(folder)
-    loaded = [
-        _load(path) for path in sorted(folder.rglob("*.json")) if path.with_suffix(".csv").exists()
-    ]
-    found = [record for record in loaded if record is not None]
+    paths = sorted(path for path in folder.rglob("*.json") if path.with_suffix(".csv").exists())
+    found = [record for path in paths if (record := _load(path))]
     return sorted(
         found,
         key=lambda record: (record.folder.relative_to(folder).parts, record.order, record.name),
     )
 
 
+def _recorded(record: Any) -> Any:
+    kind = next(name for name, kind in FORMATS.items() if isinstance(record, kind))
+    content = {"format": kind} | asdict(record)
+    del content["folder"]
+    write_json(record.folder / f"{record.name}.json", content)
+    return record
+
+
 def _load(path: Path) -> Figure | Table | None:
     content = read_json(path)
-    kind = content.get("format") if isinstance(content, dict) else None
-    if kind == FIGURE_FORMAT:
-        return Figure(
-            content["name"],
-            content["caption"],
-            path.parent,
-            content["width_in"],
-            content["order"],
-            content.get("points", SMALL_POINTS),
-            content.get("source", ""),
-        )
-    if kind == TABLE_FORMAT:
-        source = content.get("source", "")
-        return Table(content["name"], content["caption"], path.parent, content["order"], source)
-    return None
+    kind = FORMATS.get(content.get("format", "")) if isinstance(content, dict) else None
+    if kind is None:
+        return None
+    names = {field.name for field in fields(kind)} & set(content)
+    return kind(folder=path.parent, **{name: content[name] for name in names})
 
 
-def _refuse_other_kind(folder: Path, name: str, kind: type) -> None:
-    """A table and a figure of one name would overwrite each other's data."""
+def _checked(name: str, folder: str | Path, kind: type) -> Path:
+    """The folder, made if missing; a table and a figure of one name would overwrite each other's
+    data.
+    """
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]*", name):
+        raise InputError(f"{name!r} is not a name for files", fix="use letters, digits, - and _")
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{name}.json"
     saved = _load(path) if path.exists() else None
     if saved is not None and not isinstance(saved, kind):
@@ -349,6 +327,7 @@ def _refuse_other_kind(folder: Path, name: str, kind: type) -> None:
             where=path,
             fix="choose another name",
         )
+    return folder
 
 
 def _order(folder: Path, name: str) -> int:
@@ -381,22 +360,16 @@ def _with_published(frame: pd.DataFrame, published: pd.DataFrame) -> pd.DataFram
                 " published table"
             ),
         )
-    theirs = published[keys + numbers].rename(
-        columns={column: f"{column} (published)" for column in numbers}
-    )
+    beside = {column: f"{column} (published)" for column in numbers}
+    theirs = published[keys + numbers].rename(columns=beside)
     if theirs.duplicated(keys).any():
         raise InputError(
             f"the published table has several rows for the same {', '.join(keys)}",
             fix="select rows of it first",
         )
     merged = frame.merge(theirs, on=keys, how="left", validate="many_to_one")
-    order = [
-        name
-        for column in frame.columns
-        for name in (column, f"{column} (published)")
-        if name in merged.columns
-    ]
-    return merged[order]
+    pairs = ([column, beside[column]] if column in beside else [column] for column in frame.columns)
+    return merged[[name for pair in pairs for name in pair]]
 
 
 def _is_number(ours: pd.Series, theirs: pd.Series) -> bool:
@@ -411,60 +384,3 @@ def _citing(caption: str, published: pd.DataFrame) -> str:
     paper = published.attrs.get("paper")
     place = published.attrs.get("place") or f"table {published.attrs.get('table')}"
     return f"{caption} Published values: {paper}, {place}." if paper else caption
-
-
-def _doubled(formats: dict[str, str]) -> dict[str, str]:
-    return formats | {f"{column} (published)": text for column, text in formats.items()}
-
-
-def _printed(frame: pd.DataFrame, formats: dict[str, str]) -> pd.DataFrame:
-    """The cells as text; an interval in the two columns after a number stands in its cell."""
-    columns = {column: _cells(frame[column], formats.get(column)) for column in frame.columns}
-    for column, ends in _intervals(frame).items():
-        columns[column] = _interval_cells(frame[[column, *ends]], formats.get(column))
-    shown = _columns_shown(frame)
-    return pd.DataFrame({column: columns[column] for column in shown}, dtype=object).rename(
-        columns=lambda column: heading(str(column))
-    )
-
-
-def _intervals(frame: pd.DataFrame) -> dict[str, tuple[str, str]]:
-    """`intervals_of` the columns that hold numbers, or nothing."""
-    kinds = {str(name): pd.api.types.infer_dtype(cells) for name, cells in frame.items()}
-    found = intervals_of(frame.columns).items()
-    return {
-        name: ends for name, ends in found if all(kinds[each] in _NUMBERS for each in (name, *ends))
-    }
-
-
-def _interval_cells(frame: pd.DataFrame, text: str | None) -> list[str]:
-    """The numbers of the first column, each with its ends, printed alike."""
-    number = numbers(str(frame.columns[0]), frame.to_numpy(float, na_value=np.nan).ravel())
-    cells = [[_cell(value, number, text) for value in row] for row in frame.itertuples(index=False)]
-    return [
-        value if bounds == ["–", "–"] else f"{value} ({_TO.join(bounds)})"
-        for value, *bounds in cells
-    ]
-
-
-def _columns_shown(frame: pd.DataFrame) -> list:
-    """All but the ends of intervals that stand in another column's cells."""
-    ends = {end for pair in _intervals(frame).values() for end in pair}
-    return [column for column in frame.columns if column not in ends]
-
-
-def _cells(values: pd.Series, text: str | None) -> list[str]:
-    number = numbers(str(values.name), values)
-    return [_cell(value, number, text) for value in values]
-
-
-def _cell(value: object, number: Callable[[float], str], text: str | None) -> str:
-    if not isinstance(value, tuple | list | dict) and pd.isna(value):
-        return "–"
-    if text:
-        return text.format(value)
-    if isinstance(value, bool | np.bool_):
-        return "yes" if value else "no"
-    if isinstance(value, tuple | list):
-        return ", ".join(map(str, value))
-    return number(value) if isinstance(value, float) else str(value)

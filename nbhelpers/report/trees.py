@@ -1,4 +1,4 @@
-"""The figure of an explanation: the distribution with its cutoff, and next to it the tree.
+"""The figure of an explanation: every run with the cutoff, and next to it the tree.
 
 Owns the drawing of the tree; the words in its nodes are rewritten, because scikit-learn's say
 "class" and "value".
@@ -14,13 +14,11 @@ import pandas as pd
 from ..attribution import Explanation
 from ..outcomes import Outcome
 from ._blank import finished_rows, or_blank
-from .appearance import PAGE_IN, ROLES, SMALL_POINTS, style
-from .distributions import draw_marked
+from .appearance import PAGE_IN, POINTS, ROLES, style
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-NODE_POINTS = SMALL_POINTS
 NODE_LETTERS = 15  # a line of a node
 
 
@@ -28,17 +26,17 @@ NODE_LETTERS = 15  # a line of a node
 def figure_attribution(
     explanation: Explanation, runs: pd.DataFrame, width_in: float = PAGE_IN
 ) -> "Figure":
-    """The distribution with the cutoff on the left, the tree that separates the slow runs on the
-    right.
+    """Draw every run by rank with the cutoff on the left, the tree that separates the slow runs on
+    the right.
 
     Parameters
     ----------
     explanation
-        Of `explain(runs, …)`.
+        What `explain(runs, …)` found.
     runs
         The same runs table.
     width_in
-        Of the figure at print size, in inches.
+        Width of the figure at print size, in inches.
 
     Returns
     -------
@@ -48,23 +46,15 @@ def figure_attribution(
 
     runs = finished_rows(runs, (explanation.outcome, *explanation.features))
     with style():
-        figure = plt.figure(figsize=(width_in, _height_in(explanation)))
-        halves: Any = figure.subfigures(1, 2, width_ratios=[1, 2.2])
-        left, right = (half.subplots() for half in halves)
+        size = (width_in, _height_in(explanation))
+        figure, (left, right) = plt.subplots(1, 2, width_ratios=[1, 2.2], figsize=size)
         _draw_classes(left, explanation, runs[explanation.outcome].to_numpy(float))
         right.set_axis_off()
         if explanation.tree is not None:
             _draw_tree(right, explanation, runs)
         else:
-            words = explanation.summary.replace("; ", ";\n")
-            right.text(
-                0.5,
-                0.5,
-                textwrap.fill(words, 62),
-                ha="center",
-                va="center",
-                transform=right.transAxes,
-            )
+            words = textwrap.fill(explanation.summary.replace("; ", ";\n"), 62)
+            right.text(0.5, 0.5, words, ha="center", va="center", transform=right.transAxes)
     return figure
 
 
@@ -74,13 +64,16 @@ def _height_in(explanation: Explanation) -> float:
 
 
 def _tree_of(explanation: Explanation) -> Any:
-    """Of scikit-learn, which is not imported here."""
+    """The tree of scikit-learn, which is not imported here."""
     return explanation.tree
 
 
 def _draw_classes(axes: Any, explanation: Explanation, values: np.ndarray) -> None:
-    slow = explanation.labels.to_numpy()
-    draw_marked(axes, values, {"fast": ~slow, "slow": slow})
+    slow, ranks = explanation.labels.to_numpy(), values.argsort().argsort() + 1
+    for name, chosen in {"fast": ~slow, "slow": slow}.items():
+        look = {"s": 9, "color": ROLES[name].colour, "marker": ROLES[name].marker}
+        label = f"{name} (n = {int(chosen.sum())})"
+        axes.scatter(values[chosen], ranks[chosen], label=label, edgecolor="none", **look)
     found = explanation.cutoff.value is not None
     if np.isfinite(explanation.threshold):
         quartile = "lower quartile" if explanation.higher_is_better else "upper quartile"
@@ -91,7 +84,7 @@ def _draw_classes(axes: Any, explanation: Explanation, values: np.ndarray) -> No
             linewidth=0.9,
             label=f"{'cutoff' if found else quartile} {explanation.threshold:.4g}",
         )
-    axes.set_xlabel(Outcome(explanation.outcome, explanation.unit).label)
+    axes.set(xlabel=Outcome(explanation.outcome, explanation.unit).label, ylabel="runs, by rank")
     axes.legend(loc="lower left", bbox_to_anchor=(0, 1.0), borderaxespad=0.2)
 
 
@@ -104,7 +97,7 @@ def _draw_tree(axes: Any, explanation: Explanation, runs: pd.DataFrame) -> None:
     for box in boxes:
         text = box.get_text()
         if text.strip() in ("True", "False"):
-            box.set(text="yes" if text.strip() == "True" else "no", fontsize=NODE_POINTS)
+            box.set(text="yes" if text.strip() == "True" else "no", fontsize=POINTS)
         elif text.startswith("node #"):
             _reword(box, explanation, int(text.split("\n")[0].removeprefix("node #")), counts)
 
@@ -132,7 +125,7 @@ def _reword(box: Any, explanation: Explanation, node: int, counts: np.ndarray) -
         )
     role = ROLES["slow" if is_slow else "fast"]
     box.set_text(text)
-    box.set(fontsize=NODE_POINTS, linespacing=1.1)
+    box.set(fontsize=POINTS, linespacing=1.1)
     leaf = tree.children_left[node] < 0
     box.get_bbox_patch().set(
         facecolor=role.colour if leaf else "white",

@@ -1,36 +1,19 @@
 """Noise at scale: GOAL schedules, the LogGOPS engine, noise on ranks.
 
-Patterns of communication are in `patterns`, skeletons of applications in `applications`, fat
-trees and dragonflies in `topology`, messages with an L and G of their own in `spread`.
+Patterns of communication are in `patterns`, skeletons of applications in `applications`.
 """
 
-from .engine import simulate
-from .goal import read_goal, write_goal
-from .implicit import evaluate
-from .loggops import LogGOPS, known_network
-from .machines import at_scale, spread_over
-from .noise import Detours, Noise, periodic, poisson, read_detours
-from .replicates import replicate
-from .result import Result
-from .schedule import Schedule
-from .signatures import signature_on_ranks
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "Detours",
-    "LogGOPS",
-    "Noise",
-    "Result",
-    "Schedule",
-    "at_scale",
-    "evaluate",
-    "known_network",
-    "periodic",
-    "poisson",
-    "read_detours",
-    "read_goal",
-    "replicate",
-    "signature_on_ranks",
-    "simulate",
-    "spread_over",
-    "write_goal",
-]
+from .. import lazily
+
+if TYPE_CHECKING:
+    from .engine import simulate
+    from .goal import read_goal, write_goal
+    from .loggops import LogGOPS, known_network
+    from .noise import Detours, Noise, periodic, poisson
+    from .replicates import replicate
+    from .schedule import Schedule
+    from .signatures import signature_on_ranks
+else:
+    __all__, __getattr__, __dir__ = lazily(__name__)

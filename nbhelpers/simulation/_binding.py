@@ -10,11 +10,10 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from ..errors import InputError
+from ._simulator import ffi
 from .loggops import LogGOPS
 from .noise import Noise
 from .schedule import CALC, Schedule
-from .spread import MessageSpread
-from .topology import Links
 
 MODES = {"exact": 0, "compat": 1}
 UNIT_NS = {"exact": 1e-3, "compat": 1.0}
@@ -31,24 +30,8 @@ def mode_number(mode: str) -> int:
     return MODES[mode]
 
 
-def check_threads(threads: int) -> None:
-    """One thread or two."""
-    if isinstance(threads, bool) or threads not in (1, 2):
-        raise InputError(
-            f"threads is {threads!r}",
-            why="a simulation is carried out by one thread or by two",
-            fix="threads=1 (the default) or threads=2",
-        )
-
-
-def bind_network(
-    network: LogGOPS,
-    mode: str,
-    spread: MessageSpread | None = None,
-    links: Links | None = None,
-) -> object:
+def bind_network(network: LogGOPS, mode: str) -> object:
     """`struct nb_network *` in the mode's unit."""
-    ffi, _ = _c()
     L, o, g, G, O, S = network.picoseconds() if mode == "exact" else network.nanoseconds()
     return _struct(
         "struct nb_network *",
@@ -60,42 +43,12 @@ def bind_network(
             "G": G,
             "O": O,
             "S": S,
-            "spread": ffi.NULL if spread is None else _bind_spread(spread),
-            "links": ffi.NULL if links is None else _bind_links(links),
         },
     )
 
 
-def _bind_spread(spread: MessageSpread) -> object:
-    ffi, _ = _c()
-    latency, gap = np.rint(spread.L * 1000).astype(np.int64), spread.G * 1000
-    fields = {
-        "latency": ffi.from_buffer("int64_t[]", latency),
-        "gap": ffi.from_buffer("double[]", gap),
-        "latencies": len(latency),
-        "gaps": len(gap),
-        "seed": spread.seed,
-    }
-    return _struct("struct nb_spread *", fields)
-
-
-def _bind_links(links: Links) -> object:
-    ffi, _ = _c()
-    fields = {
-        "capacity": ffi.from_buffer("double[]", links.capacity),
-        "links": len(links.capacity),
-        "path": ffi.from_buffer("int32_t[]", links.path),
-        "hops": links.path.shape[1],
-        "route": ffi.from_buffer("int32_t[]", links.route),
-        "together": int(links.together),
-        "resolution": round(links.resolution_ns * 1000),
-    }
-    return _struct("struct nb_links *", fields)
-
-
 def bind_noise(noise: Noise | None, mode: str) -> object:
     """`struct nb_noise *`, or NULL."""
-    ffi, _ = _c()
     if noise is None:
         return ffi.NULL
     tables = noise.tables(mode)
@@ -140,7 +93,6 @@ def _hints(tables: dict[str, np.ndarray]) -> np.ndarray:
 
 def bind_schedule(schedule: Schedule) -> object:
     """`struct nb_schedule *`; the schedule must have been checked."""
-    ffi, _ = _c()
     fields = {
         "ranks": schedule.ranks,
         "operations": len(schedule),
@@ -167,9 +119,7 @@ def bind_schedule(schedule: Schedule) -> object:
     return _struct("struct nb_schedule *", fields, columns)
 
 
-def check_range(
-    schedule: Schedule, network: LogGOPS, mode: str, spread: MessageSpread | None = None
-) -> None:
+def check_range(schedule: Schedule, network: LogGOPS, mode: str) -> None:
     """Refuse what would leave 64 bits: single costs here; the engine watches the sums.
 
     Raises
@@ -185,12 +135,13 @@ def check_range(
             why="the engine numbers them with 32 bits",
         )
     scale = 1000 if mode == "exact" else 1
-    gap = network.G if spread is None else max(network.G, spread.G.max(initial=0))
-    per_byte = max(gap, network.O, 1.0)
+    per_byte = max(network.G, network.O, 1.0)
     if float(schedule.size.max(initial=0)) * scale * per_byte < _LONGEST_PS:
         return
     is_calc = schedule.kind == CALC
-    cost = schedule.column("size") * np.where(is_calc, float(scale), scale * max(gap, network.O))
+    cost = schedule.column("size") * np.where(
+        is_calc, float(scale), scale * max(network.G, network.O)
+    )
     if cost.max(initial=0) >= _LONGEST_PS:
         raise InputError(
             "an operation is too long for 64-bit times",
@@ -199,13 +150,6 @@ def check_range(
 
 
 def _struct(ctype: str, fields: dict, *also: object) -> object:
-    ffi, _ = _c()
     struct = ffi.new(ctype, fields)
     KEEP[struct] = (fields, *also)
     return struct
-
-
-def _c() -> tuple:
-    from ._simulator import ffi, lib
-
-    return ffi, lib

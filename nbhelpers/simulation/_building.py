@@ -32,20 +32,9 @@ def checked(ranks: int, *sizes: int, root: int = 0, least: int = 1) -> int:
     return int(ranks)
 
 
-def at_least(least: int, **values: int) -> None:
-    """Refuse an argument below what makes sense."""
-    for name, value in values.items():
-        if value < least:
-            raise InputError(f"{name} = {value}", why=f"it has to be at least {least}")
-
-
-def rounds_of(ranks: int, radix: int = 2) -> int:
-    """The smallest number of rounds with radix ** rounds >= ranks."""
-    at_least(2, radix=radix)
-    rounds, reached = 0, 1
-    while reached < ranks:
-        rounds, reached = rounds + 1, reached * radix
-    return rounds
+def rounds_of(ranks: int) -> int:
+    """The smallest number of rounds with 2 ** rounds >= ranks."""
+    return (ranks - 1).bit_length()
 
 
 def shares(bytes: int, parts: int) -> np.ndarray:
@@ -150,27 +139,6 @@ class Building:
     def calc(self, ranks: np.ndarray, ns: Numbers, after: After = -1) -> np.ndarray:
         """Append a computation of some ns to every one of the ranks."""
         return self._append(CALC, ranks, 0, ns, after, 0)
-
-    def combine(
-        self, ranks: np.ndarray, received: np.ndarray, size: Numbers, ns_per_byte: float
-    ) -> np.ndarray:
-        """The reduction of what was received: the numbers of the calculations, or of the receives
-        themselves where it takes no time.
-        """
-        if not ns_per_byte:
-            return received
-        return self.calc(
-            ranks, np.rint(np.asarray(size) * ns_per_byte).astype(np.int64), after=received
-        )
-
-    def burst(self, kind: Numbers, rank: int, peers: np.ndarray, size: Numbers) -> np.ndarray:
-        """Append many operations, of one kind or of [n] kinds, to a single rank: one a peer."""
-        numbers = self.counts[rank] + np.arange(len(peers))
-        self._pieces.append(
-            (np.full(len(peers), rank, np.int32), numbers.astype(np.int32), kind, peers, size, 0)
-        )
-        self.counts[rank] += len(peers)
-        return numbers
 
     def need(self, ranks: Numbers, operations: Numbers, needed: Numbers) -> None:
         """In every one of the ranks, an operation (−1: none) waits for the end of another (−1:

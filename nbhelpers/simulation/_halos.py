@@ -74,7 +74,6 @@ def halo(
     bytes: int | Sequence[int] = 1,
     points: int | None = None,
     periodic: bool = True,
-    diagonal_bytes: int = 8,
 ) -> Schedule:
     """Every rank exchanges its halo with its neighbours on a grid, all receives posted first,
     nothing waiting (MPI_Irecv, MPI_Isend).
@@ -84,9 +83,7 @@ def halo(
     shape
         Ranks along each of one to three axes.
     bytes
-        Of a face, one number or one an axis.
-    diagonal_bytes
-        Of an edge or corner.
+        Of a face, one number or one an axis; edges and corners have 8.
     points
         Of the stencil: 5 (default) or 9 in two dimensions, 7 (default) or 27 in three.
     periodic
@@ -104,7 +101,7 @@ def halo(
     faces = np.broadcast_to(bytes, len(shape))
     directions = _directions(len(shape), points)
     sizes = [
-        int(faces[np.flatnonzero(offset)[0]]) if sum(map(abs, offset)) == 1 else diagonal_bytes
+        int(faces[np.flatnonzero(offset)[0]]) if sum(map(abs, offset)) == 1 else 8
         for offset in directions
     ]
     found = [_neighbour(shape, offset, periodic) for offset in directions]

@@ -23,7 +23,7 @@ _NONE = 2**32 - 1
 
 
 def follow(record: Record, result: Result, rank: int) -> pd.DataFrame:
-    """See `Result.path`."""
+    """The path of `Result.path`."""
     if not 0 <= rank < result.schedule.ranks:
         raise InputError(f"there is no rank {rank}", where=result.schedule.name)
     cost = _Costs(result)
@@ -62,64 +62,33 @@ class _Costs:
 
     def __init__(self, result: Result):
         network = result.network
-        self.schedule, self.exact = result.schedule, result.mode == "exact"
-        self.G: float
-        self.O: float  # noqa: E741
-        self.L, self.o, self.g, self.G, self.O, _ = (
-            network.picoseconds() if self.exact else network.nanoseconds()
-        )
-        self.spread, self.shares = result.spread, result.topology is not None
-        self.together = result.topology is not None and result.topology.nic == "together"
-        self.slowed = result._recorded().slowed
+        self.schedule = result.schedule
+        self.L, self.o, self.g, self.G, self.O, _ = network.picoseconds()
 
     def clean(self, node: int, via: int) -> int:
         """From the begin of a node to when it lets the next one go on, by `via`."""
         op = node if node < len(self.schedule) else node - len(self.schedule)
         kind, size = int(self.schedule.kind[op]), int(self.schedule.column("size")[op])
-        L, G = self.drawn(op)
-        if self.shares and node >= len(self.schedule):
-            G = 0.0  # the bytes came with the message
         if via == _NETWORK:
-            return self.o + L + (int(self.slowed[op]) if self.shares else 0)
+            return self.o + self.L
         if via in (_SEND_GAP, _RECEIVE_GAP):
-            return self.g + (0 if self.together and self.slowed[op] else self.bytes(size, G))
+            return self.g + self.bytes(size, self.G)
         if via not in (_CPU, _DONE) or (node < len(self.schedule) and kind == RECV):
             return 0
         if node >= len(self.schedule):
-            return self.o + max(self.bytes(size, self.O), self.bytes(size, G), key=_unsigned)
-        return (
-            size * (1000 if self.exact else 1)
-            if kind == CALC
-            else self.o + self.bytes(size, self.O)
-        )
-
-    def drawn(self, op: int) -> tuple[int, float]:
-        """L and G of the message of a send, in the engine's unit."""
-        if self.spread is None:
-            return self.L, self.G
-        L, G = self.spread.draws(np.array([op]))
-        return (
-            int(np.rint(L[0] * 1000)) if len(L) else self.L,
-            float(G[0] * 1000) if len(G) else self.G,
-        )
+            return self.o + max(self.bytes(size, self.O), self.bytes(size, self.G))
+        return size * 1000 if kind == CALC else self.o + self.bytes(size, self.O)
 
     def bytes(self, size: int, cost: float) -> int:
-        """(size − 1) × cost; an empty message costs nothing, or one byte less than nothing in
-        `compat`.
-        """
-        return round(max(size - 1, 0) * cost) if self.exact else (size - 1) * int(cost)
-
-
-def _unsigned(value: int) -> int:
-    """As the reference compares: less than nothing is a lot."""
-    return value % 2**64
+        """(size − 1) × cost; an empty message costs nothing."""
+        return round(max(size - 1, 0) * cost)
 
 
 # --- the detours ----------------------------------------------------------------------------------
 
 
 def struck(path: pd.DataFrame, result: Result) -> pd.DataFrame:
-    """See `Result.struck`."""
+    """The detours of `Result.struck`."""
     rows = []
     for step in path[path["noise_ns"] > 0].itertuples():
         found = _hits(result, step)
@@ -151,8 +120,6 @@ def _hits(result: Result, step: Any) -> list[tuple]:
     """(source, start, duration, overlap) of the detours that a step of the path met."""
     noise, o = _noise_of(result), result.network.o
     trace, phase_ns = noise.traces[noise.rank_trace[step.rank]], float(noise.phase_ns[step.rank])
-    if result.mode == "compat":
-        return _counted(trace, step.begin_ns, step.clean_ns if step.what == "calc" else o, phase_ns)
     found = []
     # mostly o alone is what noise put off: the rest is the network's time, or absorbed
     if step.what != "calc":
@@ -179,33 +146,6 @@ def _overlaps(trace: Detours, begin_ns: float, end_ns: float, phase_ns: float) -
     return found
 
 
-def _counted(trace: Detours, begin_ns: float, length_ns: float, phase_ns: float) -> list[tuple]:
-    """The same by the reference's rule: the rest of the last detour begun before, then all of each
-    that begins within.
-    """
-    table, period, _ = trace.compat_table
-    place = (begin_ns + phase_ns) % (period - length_ns)
-    k, found = 0, []
-    if place > table[0, 0]:
-        k = int(np.searchsorted(table[:, 0], place, side="right")) - 1
-        left = table[k].sum() - place
-        found += (
-            [(_source(trace, k), begin_ns + table[k, 0] - place, float(table[k, 1]), float(left))]
-            if left > 0
-            else []
-        )
-    while (k := k + 1) < len(table) and table[k, 0] < place + length_ns:
-        found.append(
-            (
-                _source(trace, k),
-                begin_ns + table[k, 0] - place,
-                float(table[k, 1]),
-                float(table[k, 1]),
-            )
-        )
-    return found
-
-
 def _source(trace: Detours, k: int) -> str:
     return trace.sources[trace.source[k]] if len(trace.source) else trace.name
 
@@ -216,7 +156,7 @@ def _source(trace: Detours, k: int) -> str:
 def timeline(
     record: Record, result: Result, ranks: np.ndarray | None, detours: bool
 ) -> pd.DataFrame:
-    """See `Result.timeline`."""
+    """The intervals of `Result.timeline`."""
     schedule, n = result.schedule, len(result.schedule)
     chosen = np.arange(schedule.ranks) if ranks is None else np.unique(np.asarray(ranks))
     owner = schedule.rank_of(np.arange(n))

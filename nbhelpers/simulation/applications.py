@@ -1,8 +1,8 @@
 """Skeletons of applications: the communication of Sweep3D, POP, AMG, SAGE and CTH with computation
 between, as far as it was published.
 
-What is published, and used: the MPI calls of one run of Sweep3D, as a trace (data/published); the
-numbers of collectives of Sweep3D and POP, and the share of point-to-point messages (Hoefler,
+What is published, and used: the MPI calls of one run of Sweep3D, as a schedule (data/published);
+the numbers of collectives of Sweep3D and POP, and the share of point-to-point messages (Hoefler,
 Schneider, Lumsdaine, "Characterizing the Influence of System Noise on Large-Scale Applications by
 Simulation", SC 2010, slides on both); how often POP, SAGE and CTH reduce, relative to each other,
 and how many bytes (Ferreira, Bridges, Brightwell, "Characterizing Application Sensitivity to OS
@@ -15,6 +15,7 @@ times as often. `nbhelpers.studies.scale.experiments` varies what was chosen.
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from math import prod
 
 import numpy as np
@@ -22,14 +23,13 @@ import numpy as np
 from ..errors import InputError
 from ..places import shipped
 from . import patterns
+from .goal import read_goal
 from .schedule import Schedule
-from .traces import read_liballprof, schedule_of_calls
 
 SWEEP3D_COLLECTIVES = {"bcast": 4, "barrier": 3, "allreduce": 32}
 SWEEP3D_ITERATIONS, SWEEP3D_BLOCKS = 12, 15  # of the trace: 12 x 8 octants x 15 blocks
 POP_COLLECTIVES = {"bcast": 703, "barrier": 575, "allreduce": 608}
 POP_HALOS = 5  # 8 messages each: 0.2 % of all messages on 32,768 ranks
-POP_ALLREDUCES_PER_SAGE = 20
 STEP_NS = 10_000_000  # computation of SAGE and CTH between two reductions
 
 
@@ -48,16 +48,12 @@ def scaled(counts: dict[str, int], share: float) -> dict[str, int]:
     return {name: max(1, round(count * share)) if count else 0 for name, count in counts.items()}
 
 
-def traced_sweep3d(algorithms: str = "by size") -> Schedule:
-    """Sweep3D on 2 x 2 ranks as it ran: the schedule of its published trace.
-
-    Parameters
-    ----------
-    algorithms
-        Of collectives, see `schedule_of_calls`.
+def traced_sweep3d() -> Schedule:
+    """Sweep3D on 2 x 2 ranks as it ran: the schedule of its published trace, with collectives as
+    the reference simulator makes them of messages.
     """
-    calls = read_liballprof(shipped() / "data" / "published" / "sweep3d-2x2.tar.xz")
-    return schedule_of_calls(calls, algorithms=algorithms, name="Sweep3D as traced")
+    schedule = read_goal(shipped() / "data" / "published" / "sweep3d-2x2.goal.xz")
+    return replace(schedule, name="Sweep3D as traced")
 
 
 def sweep3d(
@@ -65,9 +61,6 @@ def sweep3d(
     share: float = 1.0,
     *,
     blocks: int = SWEEP3D_BLOCKS,
-    block_bytes: int = 36_000,
-    block_ns: int = 27_100_000,
-    reduced_bytes: int = 8,
 ) -> Schedule:
     """Sweep3D: discrete ordinates, wavefronts from all corners of a two-dimensional grid of ranks,
     two reductions at the end of each iteration.
@@ -78,8 +71,8 @@ def sweep3d(
     """
     ranks, counts = prod(shape), scaled(SWEEP3D_COLLECTIVES, share)
     iterations = max(1, round(SWEEP3D_ITERATIONS * share))
-    iteration = patterns.sweep(shape, block_bytes, blocks, block_ns)
-    reduction = patterns.recursive_doubling_allreduce(ranks, reduced_bytes)
+    iteration = patterns.sweep(shape, 36_000, blocks, 27_100_000)
+    reduction = patterns.recursive_doubling_allreduce(ranks, 8)
     barriers = [patterns.barrier(ranks)] * counts["barrier"]
     after = min(2, counts["allreduce"] // iterations)
     parts = (
@@ -89,7 +82,7 @@ def sweep3d(
         + barriers[2:]
         + [reduction] * (counts["allreduce"] - after * iterations)
     )
-    return _named(parts, [0] * len(parts), f"Sweep3D on {_by(shape)}")
+    return patterns.compose(parts, [0] * len(parts), name=f"Sweep3D on {_by(shape)}")
 
 
 def pop(
@@ -120,7 +113,7 @@ def pop(
     }
     names = spread(counts)
     grains = [compute_ns if name == "allreduce" else 0 for name in names]
-    return _named([kinds[name] for name in names], grains, f"POP on {_by(shape)}")
+    return patterns.compose([kinds[name] for name in names], grains, name=f"POP on {_by(shape)}")
 
 
 def sage(
@@ -146,7 +139,7 @@ def sage(
     grains = [
         grain for work in _uneven(shape, iterations, compute_ns, imbalance) for grain in (work, 0)
     ]
-    return _named(parts * iterations, grains, f"SAGE on {_by(shape)}")
+    return patterns.compose(parts * iterations, grains, name=f"SAGE on {_by(shape)}")
 
 
 def cth(
@@ -155,7 +148,6 @@ def cth(
     *,
     compute_ns: int = STEP_NS,
     halo_bytes: int = 40_960,
-    bcast_every: int = 1,
     imbalance: float = 0.0,
 ) -> Schedule:
     """CTH, shock physics: like SAGE, but larger collectives: all-reductions of 32 bytes and
@@ -163,19 +155,21 @@ def cth(
 
     Published (SC 2008): all-reductions as many as SAGE's, 32 bytes on average; broadcasts of 1024
     bytes on average; 60 % of the time of communication in sends, receives and waits. Ours: the grid
-    in three dimensions, `halo_bytes` a face, a broadcast every `bcast_every` iterations;
-    `imbalance` as of `sage`.
+    in three dimensions, `halo_bytes` a face, a broadcast an iteration; `imbalance` as of
+    `sage`.
     """
     ranks = prod(shape)
     halo = patterns.halo(shape, halo_bytes)
     reduction = patterns.recursive_doubling_allreduce(ranks, 32)
     bcast = patterns.binomial_bcast(ranks, 1024)
-    parts: list[Schedule] = []
-    grains: list = []
-    for i, work in enumerate(_uneven(shape, iterations, compute_ns, imbalance)):
-        parts += [halo, reduction] + [bcast] * (i % bcast_every == 0)
-        grains += [work] + [0] * (len(parts) - len(grains) - 1)
-    return _named(parts, grains, f"CTH on {_by(shape)}")
+    grains = [
+        grain
+        for work in _uneven(shape, iterations, compute_ns, imbalance)
+        for grain in (work, 0, 0)
+    ]
+    return patterns.compose(
+        [halo, reduction, bcast] * iterations, grains, name=f"CTH on {_by(shape)}"
+    )
 
 
 def _uneven(
@@ -196,8 +190,6 @@ def amg(
     *,
     compute_ns: int = 200_000,
     halo_bytes: int = 8192,
-    levels: int | None = None,
-    reductions: int = 2,
 ) -> Schedule:
     """AMG 2006, algebraic multigrid: V-cycles of 27-point halos on ever coarser grids, each on
     every second rank an axis, and reductions.
@@ -205,11 +197,11 @@ def amg(
     Published (SC 2010): collective and point-to-point messages mixed; more than 4 % lost to noise
     on one system, very little on others; no counts. Ours: all of it. From level to level, the grid
     halves along each axis (and an eighth of the ranks is left), computation falls to an eighth,
-    faces to a quarter; `reductions` all-reductions of 8 bytes a cycle, as a conjugate-gradient
-    solver around it makes.
+    faces to a quarter; two all-reductions of 8 bytes a cycle, as a conjugate-gradient solver around
+    it makes.
     """
     ranks = prod(shape)
-    coarse = _coarser(shape)[:levels]
+    coarse = _coarser(shape)
     grids = [
         patterns.embed(
             patterns.halo(
@@ -227,11 +219,11 @@ def amg(
     down_and_up = [*range(len(grids)), *reversed(range(len(grids) - 1))]
     parts = [grids[level] for level in down_and_up] + [
         patterns.recursive_doubling_allreduce(ranks, 8)
-    ] * reductions
-    return _named(
+    ] * 2
+    return patterns.compose(
         parts * cycles,
-        ([grains[level] for level in down_and_up] + [0] * reductions) * cycles,
-        f"AMG on {_by(shape)}",
+        ([grains[level] for level in down_and_up] + [0, 0]) * cycles,
+        name=f"AMG on {_by(shape)}",
     )
 
 
@@ -245,10 +237,6 @@ def _coarser(shape: Sequence[int]) -> list[tuple[tuple[int, ...], np.ndarray]]:
         places = places[tuple(slice(None, None, 2) for _ in shape)]
         found.append((tuple(reversed(places.shape)), places.reshape(-1)))
     return found
-
-
-def _named(parts: list[Schedule], grains: list, name: str) -> Schedule:
-    return patterns.compose(parts, grains, name=name)
 
 
 def _by(shape: Sequence[int]) -> str:

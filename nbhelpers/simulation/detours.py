@@ -1,19 +1,16 @@
-"""What one CPU loses to noise, and when: traces of detours, as recorded, as read, or synthetic.
+"""What one CPU loses to noise, and when: traces of detours, as recorded or synthetic.
 
 Owns `Detours`, the tables that the C side reads of it (simulator_c/noise.h), and the generators.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
 from typing import cast
 
 import numpy as np
 import pandas as pd
 
 from ..errors import InputError
-from ..reading import decoded, read_bytes
 
 LONGEST_NS = 2**62 / 1000  # what the engine counts up to in picoseconds: 53 days
 
@@ -202,50 +199,6 @@ def _united(start: np.ndarray, end: np.ndarray) -> tuple[np.ndarray, np.ndarray]
 # --- where traces come from -----------------------------------------------------------------------
 
 
-def read_detours(path: str | Path, period_ns: float | None = None) -> Detours:
-    """A trace in the format of Netgauge's selfish detour: '#' lines, then start and duration in ns
-    on each line; plain or .gz.
-
-    Parameters
-    ----------
-    path
-        The file.
-    period_ns
-        After how long the trace repeats; None: at the start of the last detour.
-
-    Returns
-    -------
-    Detours
-        Named like the file.
-
-    Raises
-    ------
-    InputError
-        The file is missing, or a line is not two numbers; the message names the line.
-    """
-    path = Path(path)
-    text = decoded(read_bytes(path, "trace"), path, "trace")
-    rows = [
-        (number, line.split())
-        for number, line in enumerate(text.splitlines(), start=1)
-        if line.strip() and not line.lstrip().startswith("#")
-    ]
-    for number, row in rows:
-        if len(row) < 2 or not (_is_number(row[0]) and _is_number(row[1])):
-            raise InputError(
-                "a detour needs a start and a duration, both in ns", where=f"{path}, line {number}"
-            )
-    values = np.array([row[:2] for _, row in rows], float).reshape(-1, 2)
-    return Detours(values[:, 0], values[:, 1], cast("float", period_ns), name=path.name)
-
-
-def _is_number(text: str) -> bool:
-    try:
-        return np.isfinite(float(text))
-    except ValueError:
-        return False
-
-
 def periodic(frequency_hz: float, duration_us: float) -> Detours:
     """One detour every 1/frequency: the regular noise of injection studies.
 
@@ -337,41 +290,6 @@ def pareto(
     name = f"pareto {rate_hz:g} Hz, {shortest_us:g} µs, alpha {alpha:g}"
     return Detours(
         start, duration_us * 1e3, seconds * 1e9, np.zeros(len(start), np.int32), (name,), name
-    )
-
-
-def signature(
-    parts: Sequence[Detours], period_ns: float | None = None, name: str | None = None
-) -> Detours:
-    """Several sources of noise on one CPU: a timer, a daemon, what was recorded; the sources stay
-    distinguishable.
-
-    The result repeats after `period_ns` (default: the longest part's period, or 10 s, whichever is
-    longer), each part as often as it fits in.
-    """
-    if not parts:
-        raise InputError("a signature needs at least one part")
-    period = (
-        max(1e10, *(part.period_ns for part in parts)) if period_ns is None else float(period_ns)
-    )
-    starts, durations, codes = [], [], []
-    names: list[str] = []
-    for part in parts:
-        repeats = np.arange(max(1, int(np.ceil(period / part.period_ns)))) * part.period_ns
-        start = (repeats[:, None] + part.start_ns).ravel()
-        inside = start < period
-        code = part.source if len(part.source) else np.zeros(len(part), np.int32)
-        starts.append(start[inside])
-        durations.append(np.tile(part.duration_ns, len(repeats))[inside])
-        codes.append(len(names) + np.tile(code, len(repeats))[inside])
-        names += part.sources or (part.name,)
-    return Detours(
-        np.concatenate(starts),
-        np.concatenate(durations),
-        period,
-        np.concatenate(codes).astype(np.int32),
-        tuple(names),
-        name or " + ".join(part.name for part in parts),
     )
 
 

@@ -16,18 +16,13 @@ from ._binding import (
     bind_noise,
     bind_schedule,
     check_range,
-    check_threads,
     mode_number,
 )
-from .handshakes import with_handshakes
+from ._simulator import ffi, lib
 from .loggops import LogGOPS
 from .noise import Detours, Noise
 from .result import Record, Result
 from .schedule import SEND, Schedule, ScheduleError
-from .spread import MessageSpread
-from .topology import Dragonfly, FatTree
-
-ALL_EAGER = 2**62  # S that no message is above
 
 
 class Deadlock(ScheduleError):
@@ -38,7 +33,7 @@ class Deadlock(ScheduleError):
 
 def simulate(
     schedule: Schedule,
-    network: LogGOPS | FatTree | Dragonfly = LogGOPS(),
+    network: LogGOPS = LogGOPS(),
     noise: Noise | Detours | Sequence[Detours] | None = None,
     *,
     phases_ns: np.ndarray | None = None,
@@ -46,9 +41,6 @@ def simulate(
     seed: int = 0,
     mode: str = "exact",
     critical_path: bool = False,
-    handshakes: bool = False,
-    spread: MessageSpread | None = None,
-    threads: int = 1,
 ) -> Result:
     """Carry out a schedule in the LogGOPS model, with or without noise, and say when each rank is
     done.
@@ -58,8 +50,7 @@ def simulate(
     schedule
         P ranks; see `Schedule`, `read_goal` and the patterns.
     network
-        LogGOPS parameters; a `FatTree` or `Dragonfly`, which has them: messages share its links
-        (`exact` only, see the notes).
+        LogGOPS parameters.
     noise
         Where it strikes whom (`Noise`), or a trace for all ranks, or one trace a rank; None: none.
     phases_ns, cosched, seed
@@ -70,15 +61,6 @@ def simulate(
     critical_path
         Record what happened when, and because of what: `Result.path`, `Result.culprits` and
         `Result.timeline` need it. 50 bytes an operation.
-    handshakes
-        A message of more than S bytes is announced and called for, by further messages
-        (`with_handshakes`); the result's schedule has them.
-    spread
-        Measured values of L and G, of which each message takes one (`exact` only).
-    threads
-        1 or 2. Two come to the same result, bit by bit; see the notes. Where they cannot, one
-        does it: `Result.threads` says how many did.
-
     Returns
     -------
     Result
@@ -99,7 +81,7 @@ def simulate(
     In both modes a message is taken when it arrives, whether a receive is posted or not, and a
     receive costs nothing. What waits for a CPU or NIC goes in the order of its creation. A send of
     more than S bytes is done when the message is matched: the data travel at once, and the
-    acknowledgement costs nothing (unless `handshakes`).
+    acknowledgement costs nothing.
 
     exact: a calculation, and the overhead o + (s − 1) O of a send or a reception, occupy the CPU
     until noise has left them that much time. A detour counts wherever it strikes, also in time that
@@ -120,21 +102,6 @@ def simulate(
     nothing is created at time 0: rank by rank, sends, receives, calculations, each in the file's
     order.
 
-    On a fat tree or dragonfly a message is a flow from when its first byte leaves until its last
-    one has: (s − 1) G, or longer where flows share a link. Rates are max-min fair at any moment
-    (Bertsekas, Gallager: Data Networks, section 6.5.2). All of a message arrives L later, so its
-    reception takes o + (s − 1) O only. Without conflicts, and with O = 0, ranks end as without
-    the tree, unless a receiver's CPU is busy meanwhile.
-
-    Two threads take half of the ranks each, and meet after every o + L of simulated time (with
-    `spread`, o + the least L). They can where a message needs time to reach another rank, and
-    nothing else joins ranks: `exact`, one CPU and NIC a rank, o + L above 0, messages of at most S
-    bytes, no shared links. `critical_path` takes one thread, too. Windows in which little happens
-    are done by one of the two. A dissemination on 2^20 ranks under noise (250 Hz × 3 µs) was 1.63
-    times as fast on two cores (1.32 to 1.71, n = 5 pairs). Without noise, and on
-    65,536 ranks, no gain was seen: medians 0.82 to 1.12 (n = 4 to 7). Other programs had a part of
-    the two cores then: one thread is the better choice beside them.
-
     compat: the sender's CPU and NIC numbers count at the receiver. Noise counts only from the
     beginning of a send or a reception to its o, never on the message, nor on time that noise has
     added. Empty messages cost −O and −G. Of more than 16 operations that become ready at once the
@@ -147,31 +114,15 @@ def simulate(
     array([ 500., 3007.])
     """
     mode_number(mode)
-    check_threads(threads)
-    topology, network = (
-        (None, network) if isinstance(network, LogGOPS) else (network, network.network)
-    )
-    if mode != "exact" and (topology is not None or spread is not None):
-        raise InputError(
-            "only the mode 'exact' has spread messages and shared links",
-            why="compat is equal to the reference simulator, which has neither",
-            fix="use mode='exact'",
-        )
-    if handshakes:
-        schedule, network = with_handshakes(schedule, network.S), network.with_(S=ALL_EAGER)
     noise = _on_ranks(noise, schedule.ranks, phases_ns, cosched, seed)
-    check_range(schedule, network, mode, spread)
-    record = Record.empty(schedule, topology is not None) if critical_path else None
+    check_range(schedule, network, mode)
+    record = Record.empty(schedule) if critical_path else None
     unit = UNIT_NS[mode]
     finish = np.zeros(schedule.ranks, np.uint64)
     injected = None if noise is None else np.zeros(schedule.ranks, np.uint64)
-    links = None if topology is None else topology.links(schedule)
-    bound = bind_network(network, mode, spread, links)
-    ran = _run(schedule, bound, noise, mode, record, finish, injected, threads)
+    _run(schedule, bind_network(network, mode), noise, mode, record, finish, injected)
     noise_ns = np.zeros(schedule.ranks) if injected is None else injected * unit
-    return Result(
-        finish * unit, noise_ns, schedule, network, noise, mode, record, topology, spread, ran
-    )
+    return Result(finish * unit, noise_ns, schedule, network, noise, mode, record)
 
 
 def _on_ranks(
@@ -202,11 +153,8 @@ def _run(
     record: Record | None,
     finish: np.ndarray,
     injected: np.ndarray | None,
-    threads: int,
-) -> int:
-    """Carry it out; how many threads did."""
-    from ._simulator import ffi, lib
-
+) -> None:
+    """Carry it out."""
     outcome = ffi.new("struct nb_outcome *")
     pointers = [
         ffi.from_buffer("uint64_t[]", finish),
@@ -219,11 +167,10 @@ def _run(
         bind_noise(noise, mode),
         ffi.NULL if record is None else record.bind(),
     ]
-    _raise_for(lib.nb_simulate(*bound, threads, outcome), schedule, outcome, lib)
-    return int(outcome.threads)
+    _raise_for(lib.nb_simulate(*bound, outcome), schedule, outcome)
 
 
-def _raise_for(stop: int, schedule: Schedule, outcome: Any, lib: Any) -> None:
+def _raise_for(stop: int, schedule: Schedule, outcome: Any) -> None:
     """The error for a result of nb_simulate; none for 0."""
     if stop == lib.NB_STOP_MEMORY:
         raise MemoryError(f"no memory for simulating {schedule!r}")
@@ -245,7 +192,7 @@ def _raise_for(stop: int, schedule: Schedule, outcome: Any, lib: Any) -> None:
             fix="use mode='exact'",
         )
     if stop == lib.NB_STOP_STUCK:
-        raise _deadlock(schedule, outcome, lib)
+        raise _deadlock(schedule, outcome)
 
 
 def _where(schedule: Schedule, operation: int) -> str:
@@ -255,7 +202,7 @@ def _where(schedule: Schedule, operation: int) -> str:
 # --- why nothing can happen any more --------------------------------------------------------------
 
 
-def _deadlock(schedule: Schedule, outcome: Any, lib: Any) -> Deadlock:
+def _deadlock(schedule: Schedule, outcome: Any) -> Deadlock:
     """The error that names the root: a circle, else a message or a receive without a partner."""
     left = {
         why: [outcome.stuck[i] for i in range(outcome.stuck_count) if outcome.stuck_why[i] == why]
@@ -318,8 +265,6 @@ def _circle(schedule: Schedule) -> list[int]:
     """Operations, each of which needs the next, and the last the first; [] if there is no such
     circle.
     """
-    from ._simulator import ffi, lib
-
     rest = np.zeros(len(schedule), np.uint8)
     if not lib.nb_schedule_unsorted(bind_schedule(schedule), ffi.from_buffer("uint8_t[]", rest)):
         return []

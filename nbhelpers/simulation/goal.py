@@ -7,11 +7,12 @@ labels of one rank are in memory.
 """
 
 import gzip
+import lzma
 import mmap
 import shutil
 import tempfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -29,6 +30,10 @@ from .schedule import Schedule, ScheduleError
 _PIECE_BYTES = 1 << 20
 _WRITE_BYTES = 8 << 20
 _MOST_BYTES = 1 << 40  # it is read piece by piece or mapped
+_PACKERS: dict[bytes, Callable[..., Any]] = {  # by the first bytes of a file
+    b"\x1f\x8b": gzip.open,
+    b"\xfd7": lzma.open,
+}
 _MAGICS = {(4223).to_bytes(8, "little"), (2342).to_bytes(8, "little")}
 _PROBLEM_NAMES = {
     number: name.removeprefix("GOAL_")
@@ -37,8 +42,8 @@ _PROBLEM_NAMES = {
 
 
 def read_goal(path: str | Path) -> Schedule:
-    """Read a schedule from GOAL text or from the reference's binary, gzipped or not; which it is
-    shows in its first bytes.
+    """Read a schedule from GOAL text or from the reference's binary, packed (gzip, xz) or not: its
+    first bytes say which it is.
 
     Text: the dialect of the reference (Hoefler, Schneider, Lumsdaine, "LogGOPSim", LSAP 2010), with
     labels in any order, forward references, rank blocks in any order, options (tag, cpu, nic) in
@@ -76,17 +81,17 @@ def read_goal(path: str | Path) -> Schedule:
     try:
         with open_regular(path, "schedule", _MOST_BYTES) as buffered:
             file = buffered.raw  # type: ignore[attr-defined]
-            packed = file.read(2) == b"\x1f\x8b"
+            unpack = _PACKERS.get(file.read(2))
             file.seek(0)
             with (
-                gzip.GzipFile(fileobj=file) if packed else open(file.fileno(), "rb", closefd=False)
+                unpack(file, "rb") if unpack else open(file.fileno(), "rb", closefd=False)
             ) as content:
-                return _read(content, path, packed)
+                return _read(content, path, bool(unpack))
     except OSError as error:
         raise InputError(f"cannot read the file: {error.strerror or error}", where=path) from None
-    except (EOFError, zlib.error):
+    except (EOFError, zlib.error, lzma.LZMAError):
         raise ScheduleError(
-            "a damaged archive", where=path, why="it is cut off or not gzip's"
+            "a damaged archive", where=path, why="it is cut off, or neither gzip's nor xz's"
         ) from None
 
 

@@ -4,7 +4,7 @@ Owns the fit: numbers in, parameters with intervals out. Pure; `nbhelpers.mpi.pi
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -29,50 +29,13 @@ class LogGOPSFit:
     table
         Index `parameter`; columns `value`, `low`, `high` (95 % bootstrap interval over rounds),
         `unit`, `n` (rounds).
-    segments
-        Stretches of sizes with parameters of their own: columns `from_bytes`, `to_bytes`, `L`, `o`,
-        `g` (ns), `G`, `O` (ns a byte). Where the protocol or a cache changes, so do these.
-    residuals
-        A row a family and size: `family`, `bytes`, `measured_ns`, `fitted_ns` (by `network`),
-        `segment_ns` (by its segment), `error` and `segment_error` (shares).
     """
 
     network: LogGOPS
     table: pd.DataFrame
-    segments: pd.DataFrame
-    residuals: pd.DataFrame
-
-    def network_for(self, size: int) -> LogGOPS:
-        """The parameters of the stretch of sizes that this size is in.
-
-        Parameters
-        ----------
-        size
-            Bytes.
-        """
-        row = min(
-            np.searchsorted(self.segments["to_bytes"].to_numpy(), size), len(self.segments) - 1
-        )
-        return self.network.with_(
-            **{name: float(self.segments[name].iloc[row]) for name in "LogGO"}
-        )
-
-    def curves(self) -> pd.DataFrame:
-        """What a message costs by size, to be drawn: `family`, `bytes`, `line`, `ns`.
-
-        `line` is measured, "one set" (of all sizes) or "by stretches" of sizes.
-        """
-        lines = {
-            "measured_ns": "measured",
-            "fitted_ns": "one set",
-            "segment_ns": "by stretches",
-        }
-        table = self.residuals.rename(columns=lines)
-        return table.melt(["family", "bytes"], list(lines.values()), "line", "ns")
 
     def __repr__(self) -> str:
-        worst = self.residuals["segment_error"].abs().max()
-        return f"LogGOPSFit({self.network}, {len(self.segments)} segments, at most {worst:.0%} off)"
+        return f"LogGOPSFit({self.network})"
 
 
 def fit_loggops(
@@ -96,7 +59,7 @@ def fit_loggops(
     Returns
     -------
     LogGOPSFit
-        Parameters, intervals, residuals.
+        Parameters and intervals.
 
     Raises
     ------
@@ -146,9 +109,7 @@ def fit_loggops(
         drawn = rng.integers(0, len(rounds), len(rounds))
         again = _parameters(_costs(cells, quantile, drawn), _threshold(late, drawn))
         draws.append([getattr(again, name) for name in PARAMETERS])
-    segments = _segments(costs, network)
-    fit = LogGOPSFit(network, _table(network, draws, len(rounds)), segments, pd.DataFrame())
-    return replace(fit, residuals=_residuals(costs, fit))
+    return LogGOPSFit(network, _table(network, draws, len(rounds)))
 
 
 def _check(times: pd.DataFrame) -> None:
@@ -238,78 +199,15 @@ def _line(sizes: np.ndarray, ns: np.ndarray, least: float = 0.0) -> tuple[float,
     return float(a), max(0.0, float(b))
 
 
-def _parameters(costs: pd.DataFrame, S: int, whole: LogGOPS | None = None) -> LogGOPS:
-    """Overheads and g from eager messages, L and G from all; `whole`: for what too few show."""
+def _parameters(costs: pd.DataFrame, S: int) -> LogGOPS:
+    """Overheads and g from eager messages, L and G from all."""
     eager = costs[costs.index <= S]
-    if len(eager) < 2 and whole is not None:
-        o, O, g = whole.o, whole.O, whole.g
-    else:
-        eager = costs if len(eager) < 2 else eager
-        o, O = _line(eager.index.to_numpy(float), eager["delayed"].to_numpy())
-        g = -1.0
-    sizes = costs.index.to_numpy(float)
-    if len(costs) > 1 or whole is None:
-        trip, G = _line(sizes, costs["roundtrip"].to_numpy(), 2 * o)
-    else:
-        G = whole.G
-        trip = max(2 * o, float(costs["roundtrip"].iloc[0] - (sizes[0] - 1) * G))
-    if g < 0:
-        gaps = eager["burst"].to_numpy() - (eager.index.to_numpy(float) - 1) * G
-        g = max(o, float(np.median(gaps[: (len(gaps) + 1) // 2])))
+    eager = costs if len(eager) < 2 else eager
+    o, O = _line(eager.index.to_numpy(float), eager["delayed"].to_numpy())
+    trip, G = _line(costs.index.to_numpy(float), costs["roundtrip"].to_numpy(), 2 * o)
+    gaps = eager["burst"].to_numpy() - (eager.index.to_numpy(float) - 1) * G
+    g = max(o, float(np.median(gaps[: (len(gaps) + 1) // 2])))
     return LogGOPS(L=trip - 2 * o, o=o, g=g, G=G, O=min(O, G), S=S)
-
-
-# --- where the line changes -----------------------------------------------------------------------
-
-
-def _segments(costs: pd.DataFrame, network: LogGOPS, most: int = 3) -> pd.DataFrame:
-    """Parameters by stretches of sizes: on each side of S, as many as pay by the Bayesian
-    information criterion.
-    """
-    rows = []
-    for part in (costs[costs.index <= network.S], costs[costs.index > network.S]):
-        if part.empty:
-            continue
-        splits = [_split(part, count) for count in range(1, most + 1)]
-        starts = min(splits, key=lambda split: split[0])[1]
-        for first, last in zip(starts, [*starts[1:], len(part)]):
-            stretch = part.iloc[first:last]
-            found = _parameters(stretch, network.S, network)
-            ends = {"from_bytes": int(stretch.index[0]), "to_bytes": int(stretch.index[-1])}
-            rows.append(ends | {name: getattr(found, name) for name in "LogGO"})
-    return pd.DataFrame(rows)
-
-
-def _split(costs: pd.DataFrame, count: int) -> tuple[float, list[int]]:
-    """Criterion and first places of the best `count` stretches of two sizes or more."""
-    sizes, n = costs.index.to_numpy(float), len(costs)
-    if n < 2 * count:
-        return (0.0 if count == 1 else np.inf), [0]
-    loss = np.full((n + 1, n + 1), np.inf)
-    for first in range(n - 1):
-        for last in range(first + 2, n + 1):
-            loss[first, last] = sum(
-                _loss(sizes[first:last], costs[family].to_numpy()[first:last])
-                for family in FAMILIES
-            )
-    total, start = loss[0].copy(), [[0] for _ in range(n + 1)]
-    for _ in range(count - 1):
-        through = total[:, None] + loss
-        before = through.argmin(axis=0)
-        start = [[*start[before[last]], int(before[last])] for last in range(n + 1)]
-        total = through.min(axis=0)
-    values = len(FAMILIES) * n
-    floor = values * 4e-4  # 2 % each: no better than what is measured
-    return values * np.log((total[n] + floor) / values) + 5 * count * np.log(values), start[n]
-
-
-def _loss(sizes: np.ndarray, ns: np.ndarray) -> float:
-    a, b = _line(sizes, ns)
-    share = (a + b * (sizes - 1)) / np.maximum(ns, 1) - 1
-    return float(share @ share)
-
-
-# --- tables ---------------------------------------------------------------------------------------
 
 
 def _table(network: LogGOPS, draws: Sequence[Sequence[float]], rounds: int) -> pd.DataFrame:
@@ -324,49 +222,4 @@ def _table(network: LogGOPS, draws: Sequence[Sequence[float]], rounds: int) -> p
             "n": rounds,
         },
         index=pd.Index(PARAMETERS, name="parameter"),
-    )
-
-
-def fitted_ns(network: LogGOPS, family: str, sizes: np.ndarray) -> np.ndarray:
-    """What a family's message costs by the model, ns: see `fit_loggops`.
-
-    Parameters
-    ----------
-    network
-        LogGOPS parameters.
-    family
-        roundtrip (half of one), burst or delayed.
-    sizes
-        Bytes.
-    """
-    copied, sent = (np.maximum(np.asarray(sizes) - 1, 0) * b for b in (network.O, network.G))
-    longer = np.maximum(copied, sent)
-    if family == "roundtrip":
-        return 2 * network.o + network.L + longer
-    waits = np.where(np.asarray(sizes) > network.S, network.o + network.L, 0)
-    if family == "burst":
-        return np.maximum(np.maximum(network.o + longer, network.g + sent), waits)
-    return np.maximum(network.o + copied, waits)
-
-
-def _residuals(costs: pd.DataFrame, fit: LogGOPSFit) -> pd.DataFrame:
-    sizes = costs.index.to_numpy()
-    parts = []
-    for family in FAMILIES:
-        piecewise = [float(fitted_ns(fit.network_for(s), family, np.array([s]))[0]) for s in sizes]
-        parts.append(
-            pd.DataFrame(
-                {
-                    "family": family,
-                    "bytes": sizes,
-                    "measured_ns": costs[family].to_numpy(),
-                    "fitted_ns": fitted_ns(fit.network, family, sizes),
-                    "segment_ns": piecewise,
-                }
-            )
-        )
-    table = pd.concat(parts, ignore_index=True)
-    measured = table["measured_ns"].where(table["measured_ns"] > 0)
-    return table.assign(
-        error=table["fitted_ns"] / measured - 1, segment_error=table["segment_ns"] / measured - 1
     )

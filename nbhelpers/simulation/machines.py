@@ -1,14 +1,14 @@
-"""From one machine's noise to many machines: "what would this do to an all-reduce on 100,000 of
-them".
+"""From one machine's noise to many machines: what was recorded there, as traces for
+simulated ranks.
 
-Owns the way from recordings (detours, noise events, files of other tools) to traces, and the one
-call that answers the question.
+Owns the way from recordings (detours, noise events, files of other tools) to traces, what is drawn
+anew of them or left out, and how they are spread over ranks.
 """
 
 from collections.abc import Sequence
-from functools import partial
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -16,12 +16,8 @@ import pandas as pd
 from ..errors import InputError
 from ..tracing import cached_detours, record_detours
 from ..tracing.netgauge import read_netgauge
-from .implicit import Evaluation, evaluate
-from .loggops import LogGOPS, known_network
 from .noise import Detours, Noise
-from .replicates import Replicates, replicate
 
-SCALES = (16, 128, 1024, 8192, 65536)
 Recording: TypeAlias = pd.DataFrame | Detours | Sequence[Detours] | str | Path | None
 
 
@@ -84,7 +80,7 @@ def _of_table(table: pd.DataFrame) -> list[Detours]:
             why="its length is the period of the noise",
             fix=(
                 "set table.attrs['seconds'], or of traced runs take"
-                " nbhelpers.studies.scale.traces_of_runs"
+                " nbhelpers.simulation.machines.traces_of_runs"
             ),
         )
     period_ns = float(table.attrs["seconds"]) * 1e9
@@ -98,6 +94,58 @@ def _of_table(table: pd.DataFrame) -> list[Detours]:
 def _trace(events: pd.DataFrame, period_ns: float, name: str) -> Detours:
     last_ns = float((events["start_ns"] + events["duration_ns"]).max())
     return Detours.from_table(events.sort_values("start_ns"), max(period_ns, last_ns), name)
+
+
+def traces_of_runs(events: pd.DataFrame, runs: pd.DataFrame) -> list[Detours]:
+    """What each CPU lost in each traced run, with the sources' names.
+
+    Parameters
+    ----------
+    events
+        A noise events table. From start to end, nested events included: that they overlap doesn't
+        matter to a trace.
+    runs
+        `run`, `seconds`, a row a run: the period of its traces.
+
+    Returns
+    -------
+    A trace for every CPU and run that lost any time. A CPU that others had for the whole of a run
+    is left out: the program was not there, and no operation would ever end on it.
+
+    Raises
+    ------
+    InputError
+        No event, or events of a run that is not in `runs`.
+    """
+    if events.empty:
+        raise InputError(
+            "no noise was recorded",
+            why="then there is nothing to bring to scale",
+            fix="record for longer, or take a source that sees more",
+        )
+    seconds = runs.set_index("run")["seconds"]
+    unknown = set(events["run"]) - set(seconds.index)
+    if unknown:
+        raise InputError(
+            f"run {min(unknown)} is not in the runs table",
+            why="its length is the period of its noise",
+            fix="give the runs that the events are from",
+        )
+    lost = events.assign(duration_ns=events["end_ns"] - events["start_ns"])
+    traces = [
+        Detours.from_table(
+            part, max(seconds[run] * 1e9, float(part["end_ns"].max())), f"run {run}, CPU {cpu}"
+        )
+        for (run, cpu), part in lost.groupby(["run", "cpu"], sort=True)
+    ]
+    return [trace for trace in traces if _has_time(trace)]
+
+
+def _has_time(trace: Detours) -> bool:
+    try:
+        return trace.overhead < 1
+    except InputError:  # no time is left at all
+        return False
 
 
 def spread_over(
@@ -125,99 +173,77 @@ def spread_over(
     return Noise.on_ranks(list(traces), ranks, seed=seed, which=which, cosched=cosched)
 
 
-def at_scale(
-    recording: Recording = None,
-    ranks: int | Sequence[int] = SCALES,
-    network: LogGOPS | str = LogGOPS(),
-    pattern: str = "recursive_doubling_allreduce",
-    n: int = 30,
-    seed: int = 0,
-    *,
-    seconds: float = 10.0,
-    cosched: bool = False,
-    workers: int | None = None,
-    client: Any = None,
-    **options: Any,
-) -> pd.DataFrame:
-    """What a machine's noise would do to a collective on many such machines, one rank a CPU.
+def pieces(traces: Sequence[Detours], count: int) -> list[Detours]:
+    """Traces cut into pieces of equal time, so that a single recording has units to draw from.
 
     Parameters
     ----------
-    recording, seconds
-        As in `traces_of`; None records this machine now.
-    ranks
-        How many, one number or several.
-    network
-        LogGOPS parameters, or the name of a known network (`known_networks()`).
-    pattern, options
-        Of `evaluate`: "dissemination", "barrier", …, bytes=8, repetitions=100,
-        compute_ns=1_000_000.
-    n, seed, workers, client
-        Of `replicate`.
-    cosched
-        Noise strikes everywhere at once.
-
-    Returns
-    -------
-    DataFrame
-        Index `ranks`; columns `ideal_us`, `median_us` with its 95 % bootstrap interval `low_us`,
-        `high_us`, `p95_us`, `max_us`, `slowdown` (of the median), `slowdown_low`, `slowdown_high`,
-        `noise_us` (mean of the ranks), `n`; attrs `overhead` (share of the time that the traces
-        take), `pattern`, `traces`.
-
-    Raises
-    ------
-    InputError
-        No noise was recorded, n below 2, or what `evaluate` refuses.
+    traces
+        One a CPU.
+    count
+        Pieces of each. A detour belongs to the piece in which it begins, and no piece ends within a
+        detour but behind it: a CPU that was taken for longer than a piece has a longer piece. A
+        piece without any detour is left out.
 
     Examples
     --------
-    >>> quiet = Detours(np.arange(10) * 4e6, np.full(10, 3000.0), 4e7)
-    >>> at_scale(quiet, [2, 1024], n=5).slowdown.round(2).tolist()
-    [1.0, 1.05]
+    >>> trace = Detours(np.array([1e6, 6e6]), np.array([10.0, 20.0]), 1e7, name="CPU 0")
+    >>> [piece.period_ns for piece in pieces([trace], 2)]
+    [5000000.0, 5000000.0]
     """
-    traces = traces_of(recording, seconds)
-    net = known_network(network) if isinstance(network, str) else network
-    rows = {}
-    for count in map(int, np.atleast_1d(np.asarray(ranks))):
-        call = partial(_call, pattern, count, net, options)
-        found = replicate(
-            call,
-            spread_over(traces, count, seed, cosched),
-            n,
-            seed,
-            workers=workers,
-            client=client,
-        )
-        rows[count] = _row(found)
-    table = pd.DataFrame.from_dict(rows, orient="index").rename_axis("ranks").astype({"n": int})
-    table.attrs = {
-        "overhead": float(np.mean([trace.overhead for trace in traces])),
-        "pattern": pattern,
-        "traces": len(traces),
-    }
-    return table
+    cut = []
+    for trace in traces:
+        ends = _between_detours(trace, trace.period_ns / count * np.arange(count + 1))
+        index = np.searchsorted(ends[1:-1], trace.start_ns, side="right")
+        for number in np.unique(index):
+            length = float(ends[number + 1] - ends[number])
+            name = f"{trace.name}, piece {number}"
+            inside = index == number
+            source = np.asarray(trace.source)[inside] if len(trace.source) else trace.source
+            start, duration_ns = trace.start_ns[inside] - ends[number], trace.duration_ns[inside]
+            cut.append(Detours(start, duration_ns, length, source, trace.sources, name))
+    return cut
 
 
-def _call(
-    pattern: str, ranks: int, network: LogGOPS, options: dict[str, Any], noise: Noise | None
-) -> Evaluation:
-    return evaluate(pattern, ranks, network, noise, **options)
+def _between_detours(trace: Detours, times: np.ndarray) -> np.ndarray:
+    """Times within a detour are moved to its end."""
+    order = np.argsort(trace.start_ns, kind="stable")
+    start, end = trace.start_ns[order], (trace.start_ns + trace.duration_ns)[order]
+    latest = np.maximum.accumulate(end)
+    before = np.searchsorted(start, times, side="left") - 1  # begun before
+    return np.where(before >= 0, np.maximum(times, latest[before]), times)
 
 
-def _row(found: Replicates) -> dict[str, float]:
-    took_us, ideal_us = found.table["makespan_ns"].to_numpy() / 1e3, found.ideal_ns / 1e3
-    middle = found.intervals(["makespan_ns"]).loc["makespan_ns"] / 1e3
-    return {
-        "ideal_us": ideal_us,
-        "median_us": middle["median"],
-        "low_us": middle["low"],
-        "high_us": middle["high"],
-        "p95_us": float(np.quantile(took_us, 0.95)),
-        "max_us": float(took_us.max()),
-        "slowdown": middle["median"] / ideal_us,
-        "slowdown_low": middle["low"] / ideal_us,
-        "slowdown_high": middle["high"] / ideal_us,
-        "noise_us": float(found.table["noise_ns"].mean()) / 1e3,
-        "n": len(took_us),
-    }
+def without(traces: Sequence[Detours], source: str = "", longest: int = 0) -> list[Detours]:
+    """Traces without the detours of a source, or without the longest of all.
+
+    Parameters
+    ----------
+    traces
+        As recorded.
+    source
+        The name of a source of noise; "" leaves all of them in.
+    longest
+        How many detours are left out, the longest of all traces.
+
+    Returns
+    -------
+    The same traces: what is left out lasts 0 ns there, so that each rank's phase stays as it was.
+
+    Examples
+    --------
+    >>> trace = Detours(np.array([0.0, 1000.0]), np.array([10.0, 20.0]), 1e6)
+    >>> without([trace], longest=1)[0].duration_ns.tolist()
+    [10.0, 0.0]
+    """
+    owner = np.repeat(np.arange(len(traces)), [len(trace) for trace in traces])
+    lengths = np.concatenate([trace.duration_ns for trace in traces])
+    taken = np.zeros(len(lengths), bool)
+    taken[np.argsort(-lengths, kind="stable")[:longest]] = True
+    left = []
+    for number, trace in enumerate(traces):
+        out = taken[owner == number]
+        if source in trace.sources and len(trace.source):
+            out = out | (np.asarray(trace.source) == trace.sources.index(source))
+        left.append(replace(trace, duration_ns=np.where(out, 0.0, trace.duration_ns)))
+    return left

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..errors import InputError
-from .detours import Detours, pareto, periodic, poisson, read_detours, signature
+from .detours import Detours, pareto, periodic, poisson
 
 __all__ = [
     "Detours",
@@ -20,8 +20,6 @@ __all__ = [
     "pareto",
     "periodic",
     "poisson",
-    "read_detours",
-    "signature",
 ]
 
 NOISELESS = -1

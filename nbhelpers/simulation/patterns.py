@@ -1,5 +1,5 @@
-"""Schedules without a file: every pattern of the reference's generator, those it lacks, and how
-they are put together.
+"""Schedules without a file: the patterns of the reference's generator that pages use, those it
+lacks, and how they are put together.
 
 Everything is built from arrays, without a loop over ranks: a dissemination among a million ranks
 (42 million operations) takes seconds. `patterns.dissemination(1024, 8)`,
@@ -7,108 +7,58 @@ Everything is built from arrays, without a loop over ranks: a dissemination amon
 `applications.py`.
 """
 
-from ._composition import (
-    chained_dissemination,
-    compose,
-    compute,
-    embed,
-    idle,
-    loop,
-    renumber,
-    repeat,
-    rotate_root,
-    sequence,
-    shift_ranks,
-    side_by_side,
-    training_step,
-)
-from ._doubling import (
-    rabenseifner_allreduce,
-    recursive_doubling_allgather,
-    recursive_doubling_allreduce,
-    recursive_halving_reduce_scatter,
-)
-from ._exchanges import (
+from ._collectives import (
     barrier,
-    bruck_allgather,
-    bruck_alltoall,
-    dissemination,
-    linear_alltoall,
-    linear_alltoallv,
-    linear_scan,
-    nway_dissemination,
-    pairwise_alltoall,
-    random_bisection,
-    ring_allgather,
-    ring_allreduce,
-    ring_reduce_scatter,
-    scan,
-)
-from ._halos import grid, halo, sweep
-from ._trees import (
-    binary_bcast,
     binomial_bcast,
     binomial_gather,
     binomial_reduce,
     binomial_scatter,
-    double_ring,
+    bruck_allgather,
+    bruck_alltoall,
+    dissemination,
     gather,
-    kary_bcast,
-    kary_reduce,
-    knomial_bcast,
-    knomial_reduce,
-    linear_barrier,
-    pipelined_ring,
+    pairwise_alltoall,
+    rabenseifner_allreduce,
+    recursive_doubling_allreduce,
+    ring_allgather,
+    scan,
     scatter,
 )
+from ._composition import (
+    calls,
+    compose,
+    compute,
+    embed,
+    loop,
+    sequence,
+    side_by_side,
+)
+from ._halos import grid, halo, sweep
 
 __all__ = [
     "barrier",
     "side_by_side",
-    "binary_bcast",
     "binomial_bcast",
     "binomial_gather",
     "binomial_reduce",
     "binomial_scatter",
     "bruck_allgather",
     "bruck_alltoall",
-    "chained_dissemination",
+    "calls",
     "compose",
     "compute",
     "dissemination",
-    "double_ring",
     "embed",
     "gather",
     "grid",
     "halo",
-    "idle",
-    "kary_bcast",
-    "kary_reduce",
-    "knomial_bcast",
-    "knomial_reduce",
-    "linear_alltoall",
-    "linear_alltoallv",
-    "linear_barrier",
-    "linear_scan",
     "loop",
-    "nway_dissemination",
     "pairwise_alltoall",
-    "pipelined_ring",
     "rabenseifner_allreduce",
-    "random_bisection",
-    "recursive_doubling_allgather",
     "recursive_doubling_allreduce",
-    "recursive_halving_reduce_scatter",
-    "renumber",
-    "repeat",
     "ring_allgather",
-    "ring_allreduce",
-    "ring_reduce_scatter",
-    "rotate_root",
     "scan",
     "scatter",
     "sequence",
-    "shift_ranks",
     "sweep",
-    "training_step",
 ]

@@ -13,11 +13,10 @@ import pandas as pd
 from ..errors import InputError
 from . import _path
 from ._binding import UNIT_NS, _struct
+from ._simulator import ffi
 from .loggops import LogGOPS
 from .noise import Noise
 from .schedule import Schedule
-from .spread import MessageSpread
-from .topology import Dragonfly, FatTree
 
 NO_NODE = 2**32 - 1
 
@@ -27,23 +26,21 @@ class Record:
     """What happened, in the engine's unit: node i is operation i, node N + i is the reception of
     the message of send i.
 
-    begin, end: uint64[2N]; arrival: uint64[N]; slowed: uint64[N], how long a send's bytes were on
-    their way (on a topology; else empty); cause: uint32[2N]; via: uint8[2N] (enum nb_via in
-    simulator_c/engine.h); last: uint32[P]; last_via: uint8[P].
+    begin, end: uint64[2N]; arrival: uint64[N]; cause: uint32[2N];
+    via: uint8[2N] (enum nb_via in simulator_c/engine.h); last: uint32[P]; last_via: uint8[P].
     """
 
     begin: np.ndarray
     end: np.ndarray
     arrival: np.ndarray
-    slowed: np.ndarray
     cause: np.ndarray
     via: np.ndarray
     last: np.ndarray
     last_via: np.ndarray
 
     @classmethod
-    def empty(cls, schedule: Schedule, shares: bool = False) -> "Record":
-        """Room for what a schedule will do; `shares`: its messages share links."""
+    def empty(cls, schedule: Schedule) -> "Record":
+        """Room for what a schedule will do."""
         n = len(schedule)
         if n >= 2**31:
             raise InputError(
@@ -56,7 +53,6 @@ class Record:
             zeros(2 * n, np.uint64),
             zeros(2 * n, np.uint64),
             zeros(n, np.uint64),
-            zeros(n if shares else 0, np.uint64),
             np.full(2 * n, NO_NODE, np.uint32),
             zeros(2 * n, np.uint8),
             zeros(schedule.ranks, np.uint32),
@@ -65,8 +61,6 @@ class Record:
 
     def bind(self) -> object:
         """`struct nb_record *`."""
-        from ._simulator import ffi
-
         return _struct(
             "struct nb_record *",
             {
@@ -91,10 +85,6 @@ class Result:
         What was simulated.
     record
         What happened when, if it was asked for (`critical_path=True`).
-    topology, spread
-        What messages shared, and the values of L and G that they drew from; None: nothing.
-    threads
-        How many carried it out.
     """
 
     finish_ns: np.ndarray
@@ -104,9 +94,6 @@ class Result:
     noise: Noise | None = None
     mode: str = "exact"
     record: Record | None = None
-    topology: FatTree | Dragonfly | None = None
-    spread: MessageSpread | None = None
-    threads: int = 1
 
     @property
     def makespan_ns(self) -> float:
@@ -130,23 +117,12 @@ class Result:
 
         if self.noise is None:
             return self
-        network = self.topology.at(self.network) if self.topology else self.network
-        return simulate(
-            self.schedule, network, mode=self.mode, spread=self.spread, threads=self.threads
-        )
+        return simulate(self.schedule, self.network, mode=self.mode)
 
     @property
     def slowdown(self) -> float:
         """How many times longer it took than without noise."""
         return self.makespan_ns / self.ideal.makespan_ns
-
-    @property
-    def amplification(self) -> float:
-        """Delay of the whole over the mean noise of a rank: below 1 noise was absorbed, above 1 it
-        was amplified. NaN without noise.
-        """
-        mean = float(self.noise_ns.mean())
-        return (self.makespan_ns - self.ideal.makespan_ns) / mean if mean > 0 else float("nan")
 
     def path(self, rank: int | None = None) -> pd.DataFrame:
         """What the end of a rank (default: of the last) had to wait for, from the beginning: the
@@ -161,7 +137,7 @@ class Result:
         Raises
         ------
         InputError
-            Simulated without critical_path=True.
+            Simulated without critical_path=True, or in the mode compat.
         """
         return _path.follow(self._recorded(), self, self.last_rank if rank is None else rank)
 
@@ -193,25 +169,6 @@ class Result:
             share=share, caused_ns=share * (self.makespan_ns - self.ideal.makespan_ns)
         )
 
-    def by_rank(self) -> pd.DataFrame:
-        """A row a rank: `finish_ns`, `ideal_ns`, `delay_ns`, `noise_ns` (injected) and, if
-        recorded, `path_ns`: the part of it on the critical path.
-        """
-        ideal_ns = self.ideal.finish_ns
-        table = pd.DataFrame(
-            {
-                "rank": np.arange(self.schedule.ranks),
-                "finish_ns": self.finish_ns,
-                "ideal_ns": ideal_ns,
-                "delay_ns": self.finish_ns - ideal_ns,
-                "noise_ns": self.noise_ns,
-            }
-        )
-        if self.record is not None:
-            on_path = self.path().groupby("rank")["noise_ns"].sum()
-            table["path_ns"] = table["rank"].map(on_path).fillna(0.0)
-        return table
-
     def timeline(self, ranks: np.ndarray | None = None, detours: bool = True) -> pd.DataFrame:
         """Everything that took time, for drawing: `rank`, `cpu`, `what`, `start_ns`, `end_ns`,
         `op`, `peer`, `size`, `noise_ns`, `source`.
@@ -223,14 +180,15 @@ class Result:
         Raises
         ------
         InputError
-            Simulated without critical_path=True.
+            Simulated without critical_path=True, or in the mode compat.
         """
         return _path.timeline(self._recorded(), self, ranks, detours)
 
     def _recorded(self) -> Record:
-        if self.record is None:
+        if self.record is None or self.mode != "exact":
             raise InputError(
-                "what happened was not recorded", fix="simulate(…, critical_path=True)"
+                "what happened was not recorded, or in another mode than exact",
+                fix="simulate(…, critical_path=True), without a mode",
             )
         return self.record
 

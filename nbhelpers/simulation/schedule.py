@@ -6,13 +6,13 @@ operation is named in an error.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
-import pandas as pd
 
 from ..errors import InputError
 from ..facts import facts_html
+from ._simulator import ffi, lib
 
 SEND, RECV, CALC = 1, 2, 3
 ANY = -1
@@ -184,11 +184,6 @@ class Schedule:
         """1 + the largest NIC index that any operation uses."""
         return 1 + int(self.nic.max(initial=0))
 
-    @property
-    def nbytes(self) -> int:
-        """Bytes of all arrays together."""
-        return sum(value.nbytes for value in vars(self).values() if isinstance(value, np.ndarray))
-
     def column(self, name: str) -> np.ndarray:
         """A column in full length (a view, not to be written to)."""
         return np.broadcast_to(getattr(self, name), (len(self),))
@@ -210,25 +205,6 @@ class Schedule:
             return np.zeros(0, np.int64), np.zeros(0, np.int64)
         needed = np.repeat(np.arange(len(self), dtype=np.int64), np.diff(start))
         return local + self.rank_start[self.rank_of(needed)], needed
-
-    def table(self, rank: int | None = None) -> pd.DataFrame:
-        """The operations of one rank, or of all, as a table: rank, op (number in the rank), kind,
-        peer, size, tag, cpu, nic.
-        """
-        low, high = (
-            (0, len(self))
-            if rank is None
-            else (int(self.rank_start[rank]), int(self.rank_start[rank + 1]))
-        )
-        at = np.arange(low, high)
-        ranks = self.rank_of(at)
-        columns = {
-            name: self.column(name)[low:high] for name in ("peer", "size", "tag", "cpu", "nic")
-        }
-        kinds = pd.Categorical.from_codes(self.kind[low:high] - 1, list(KIND_NAMES.values()))
-        return pd.DataFrame(
-            {"rank": ranks, "op": at - self.rank_start[ranks], "kind": kinds} | columns
-        )
 
     def where(self, operation: int) -> str:
         """An operation as a person would look for it: "rank 3, operation 5 (label l5, line 17):
@@ -277,10 +253,6 @@ class Schedule:
         return facts_html(f"Schedule {self.name}", facts)
 
     # --- changing and checking --------------------------------------------------------------------
-
-    def with_sizes(self, size: np.ndarray | int) -> "Schedule":
-        """The same schedule with other sizes (bytes, or ns for calculations), [N] or one number."""
-        return replace(self, size=_sizes(size)).validate()
 
     def validate(self) -> "Schedule":
         """Check all that can be seen without running it; returns the schedule itself.
@@ -340,7 +312,6 @@ class Schedule:
             raise ScheduleError(
                 "the dependencies' index does not fit the operations", where=self.name
             )
-        lib, ffi = _c()
         bad = lib.nb_schedule_bad_edge(
             _pointer(self.rank_start, "int64_t"),
             self.ranks,
@@ -423,7 +394,6 @@ def _group(edges: Edges | None, rank_start: np.ndarray, name: str) -> Edges:
         )
     start = np.zeros(n + 1, np.int32 if len(operation) < 2**31 else np.int64)
     local = np.empty(len(operation), np.int32)
-    lib, ffi = _c()
     bad = lib.nb_schedule_group(
         _pointer(rank_start, "int64_t"),
         len(rank_start) - 1,
@@ -445,12 +415,5 @@ def _group(edges: Edges | None, rank_start: np.ndarray, name: str) -> Edges:
     return start, local
 
 
-def _c() -> tuple:
-    from ._simulator import ffi, lib
-
-    return lib, ffi
-
-
 def _pointer(array: np.ndarray, ctype: str) -> object:
-    lib, ffi = _c()
     return ffi.from_buffer(f"{ctype}[]", array)

@@ -4,8 +4,13 @@
 `read_waits` how long OpenMP's threads worked and waited.
 """
 
-from .probe import SpeedProbe
-from .samples import read_speed
-from .waits import read_waits
+from typing import TYPE_CHECKING
 
-__all__ = ["SpeedProbe", "read_speed", "read_waits"]
+from .. import lazily
+
+if TYPE_CHECKING:
+    from .probe import SpeedProbe
+    from .samples import read_speed
+    from .waits import read_waits
+else:
+    __all__, __getattr__, __dir__ = lazily(__name__)

@@ -130,9 +130,6 @@ class SpeedProbe(Attachment):
             self._beside = subprocess.Popen(words, stdin=subprocess.DEVNULL)
 
     def ended(self, pid: int) -> None:
-        self._kill_neighbour()
-
-    def _kill_neighbour(self) -> None:
         if self._beside is not None:
             self._beside.kill()
             self._beside.wait()
@@ -165,7 +162,7 @@ class SpeedProbe(Attachment):
         }
 
     def close(self) -> None:
-        self._kill_neighbour()
+        self.ended(0)
         if self._memory is not None:
             self._memory.close()
             os.close(self._file)

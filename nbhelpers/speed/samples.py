@@ -15,7 +15,6 @@ from ..files import write_atomically
 from ..reading import parsed_json, read_bytes
 
 FORMAT = "noisebook speed 2"
-WITHOUT_MARKS = "noisebook speed 1"
 KINDS = ("latency", "throughput", "memory")
 PLACES = ("program", "openmp", "mpi", "beside")
 SAMPLE = np.dtype(
@@ -134,9 +133,9 @@ def content_of(path: Path) -> tuple[dict, np.ndarray, np.ndarray, np.ndarray]:
     line, _, body = read_bytes(path, "samples of speed").partition(b"\n")
     header = parsed_json(line, path, "samples of speed")
     try:
-        if header["format"] not in (FORMAT, WITHOUT_MARKS):
+        if header["format"] != FORMAT:
             raise ValueError(f"format {header['format']!r}")
-        marks, threads = header.get("marks", 0), header.get("threads", 0)
+        marks, threads = header["marks"], header["threads"]
         threads_at = len(body) - threads * THREAD.itemsize
         marks_at = threads_at - marks * MARK.itemsize
         samples = np.frombuffer(body[:marks_at], SAMPLE)

@@ -1,47 +1,33 @@
-"""The words of a comparison: what is said of mean, variation, trimmed mean and distribution."""
+"""The words of a comparison: what is said of mean, variation and trimmed mean."""
 
 from collections.abc import Mapping
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
 from .claims import NONE, REPRODUCED, REVERSED, Judgement, p_text
-from .robust import farthest, trimmed_count, trimmed_mean
+from .robust import trimmed_count
+
+if TYPE_CHECKING:
+    from .comparison import Pair
 
 # of fewer runs some resamples do not vary at all, and the ratio of variations has no bound
 FEWEST_FOR_CV = 10
 
 
-class Sides(Protocol):
-    """Two sets of values, and the rounds that hold both."""
-
-    @property
-    def old(self) -> np.ndarray:
-        """Values before."""
-
-    @property
-    def new(self) -> np.ndarray:
-        """Values after."""
-
-    @property
-    def rounds(self) -> tuple:
-        """Numbers of the rounds; none where values stand alone."""
-
-
 def verdict_text(
-    pair: Sides,
+    pair: "Pair",
     table: pd.DataFrame,
-    tests: pd.DataFrame,
     judged: Mapping[str, Judgement],
     trimmed: str,
     in_turn: bool,
 ) -> str:
-    """What a comparison says of mean, variation, trimmed mean and distribution."""
+    """What a comparison says of mean, variation and trimmed mean."""
     sentences = [_sentence("mean", table, pair, judged["mean"])]
     if min(pair.old.size, pair.new.size) >= FEWEST_FOR_CV:
         sentences.append(_sentence("cv", table, pair, judged["cv"]))
-    sentences += [trimmed, _other_differences(table, tests, judged)]
+    sentences.append(trimmed)
     if not in_turn:
         sentences.append(
             "The two were measured one after the other, so drift of the machine is part of the"
@@ -50,7 +36,7 @@ def verdict_text(
     return " ".join(sentence for sentence in sentences if sentence)
 
 
-def _sentence(name: str, table: pd.DataFrame, pair: Sides, judged: Judgement) -> str:
+def _sentence(name: str, table: pd.DataFrame, pair: "Pair", judged: Judgement) -> str:
     row = table.loc[name]
     label = {"mean": "mean", "cv": "coefficient of variation"}[name]
     rounds = f" in {len(pair.rounds)} rounds" if pair.rounds else ""
@@ -95,10 +81,10 @@ def _forecast(judged: Judgement) -> str:
 
 
 def trimmed_sentence(
-    table: pd.DataFrame, pair: Sides, judged: Judgement, by_trimmed: Judgement
+    table: pd.DataFrame, pair: "Pair", judged: Judgement, by_trimmed: Judgement
 ) -> str:
     """Where the trimmed mean shows something else than the mean, or the mean lies outside its
-    interval; and by which run.
+    interval.
     """
     rows = table.loc[["mean", "trimmed"], ["ratio", "low", "high"]]
     if not trimmed_count(max(pair.old.size, pair.new.size)) or not np.isfinite(rows).all(axis=None):
@@ -111,7 +97,6 @@ def trimmed_sentence(
     return (
         f"By the trimmed mean {word}: {_change(trimmed.ratio)}, 95 % interval"
         f" {_change(trimmed.low)} to {_change(trimmed.high)}."
-        + (f" {_farthest_sentence(pair)}" if is_outside else "")
     )
 
 
@@ -124,33 +109,6 @@ def shown(judged: Judgement, row: pd.Series | None = None) -> int:
     sign = {REPRODUCED: 1, REVERSED: -1}.get(judged.verdict, 0)
     agrees = row is None or (row.low > 1 if sign > 0 else row.high < 1)
     return sign if agrees else 0
-
-
-def _farthest_sentence(pair: Sides) -> str:
-    """Which run moves the mean of its side farthest from the trimmed mean."""
-    sides = {"before": pair.old, "after": pair.new}
-    gaps = {side: float(v.mean() / trimmed_mean(v)) - 1 for side, v in sides.items()}
-    name = max(sides, key=lambda side: abs(gaps[side]))
-    far = farthest(sides[name])
-    farthest_value = f"{sides[name][far.place]:.4g}, {name}"
-    share = f"{far.runs_share:.0%} of the distance between mean and trimmed mean there."
-    if far.runs == 1:
-        return f"One run ({farthest_value}) makes {share}"
-    return f"The {far.runs} farthest runs (the farthest {farthest_value}) make {share}"
-
-
-def _other_differences(
-    table: pd.DataFrame, tests: pd.DataFrame, judged: Mapping[str, Judgement]
-) -> str:
-    """A difference that mean and variation do not show."""
-    found = [
-        f"{name} (p = {tests.loc[name, 'p_holm']:.3f}, Holm)"
-        for name in tests.index
-        if tests.loc[name, "differs"]
-    ]
-    if any(shown(judged[name], table.loc[name]) for name in ("mean", "cv")) or not found:
-        return ""
-    return f"Yet the distributions differ: {', '.join(found)}."
 
 
 def _change(ratio: float) -> str:

@@ -11,28 +11,9 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError
-from .evidence import Estimate, Estimated, Evidence
-
-__all__ = [
-    "DIRECTIONS",
-    "FEWEST_UNITS",
-    "INCONCLUSIVE",
-    "LEVEL",
-    "MARGIN",
-    "NONE",
-    "NOT_MEASURABLE",
-    "REPRODUCED",
-    "REVERSED",
-    "VERDICTS",
-    "Claim",
-    "Estimate",
-    "Estimated",
-    "Evidence",
-    "Judgement",
-    "judge",
-    "p_text",
-    "shaffer",
-]
+from .evidence import Estimate as Estimate
+from .evidence import Estimated as Estimated
+from .evidence import Evidence as Evidence
 
 REPRODUCED = "reproduced"
 REVERSED = "reversed"
@@ -275,7 +256,7 @@ def _changes(found: Estimate) -> tuple[float, float, float]:
 
 
 def _verdict(claim: Claim, mean: float, shown: np.ndarray) -> str:
-    """By which of the two hypotheses are rejected: no effect, not within the margin."""
+    """The verdict, from which of two hypotheses are rejected: no effect, not within the margin."""
     effect, within = bool(shown[0]), bool(shown[1])
     if claim.direction in ("none", "not below", "not above"):
         return REPRODUCED if within else REVERSED if effect else INCONCLUSIVE

@@ -1,12 +1,10 @@
-"""Before against after: ratios of the statistics that matter, each with an interval, three tests,
-and one sentence.
+"""Before against after: ratios of the statistics that matter, each with an interval, and one
+sentence.
 
-Owns the comparison of two sets of runs; the resampling is in `intervals`, the tests are in
-`difference`.
+Owns the comparison of two sets of runs; the resampling is in `intervals`.
 """
 
 import html
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeGuard
 
@@ -18,7 +16,6 @@ from ..outcomes import COST, Outcome, outcome_of, with_cost
 from ._comparison_words import shown, trimmed_sentence, verdict_text
 from .claims import MARGIN, Claim, Judgement, judge
 from .contrast import interval_evidence, mean_contrast, variation_contrast
-from .difference import difference_tests
 from .epochs import same_epochs
 from .intervals import (
     STATISTICS,
@@ -26,12 +23,9 @@ from .intervals import (
     as_values,
     bootstrap_interval,
     bootstrap_ratio,
-    column_intervals,
     percentile_interval,
     resample_rounds,
-    resampled_rounds,
 )
-from .metadata import differing
 from .robust import (
     FEWEST_ROUNDS,
     trimmed_interval,
@@ -41,7 +35,6 @@ from .robust import (
 
 CV_MARGIN = 0.05  # a change of the variation by less counts as none
 NO_DIFFERENCE = "no difference shown"
-SHIFTS = (0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,17 +51,8 @@ class Comparison:
         The result in words.
     outcome
         What was compared.
-    tests
-        DataFrame, index location, dispersion, distribution, columns statistic, p_value, p_holm,
-        differs.
-    shift
-        DataFrame, index quantile, columns before, after, shift (after − before, in the unit of the
-        outcome), low, high (95 %).
-    differs
-        DataFrame, index what, columns before, after: the metadata in which the two sets differ.
     rounds
-        Rounds that both sets were measured in, and that intervals and tests respect; 0 if there are
-        none.
+        Rounds that both sets were measured in, and that intervals respect; 0 if there are none.
     measured_in
         The rounds that hold both, such as "0-11, 24-35"; empty if there are none.
     by_trimmed
@@ -84,9 +68,6 @@ class Comparison:
     table: pd.DataFrame
     verdict: str
     outcome: str = "seconds"
-    tests: pd.DataFrame = field(default_factory=pd.DataFrame)
-    shift: pd.DataFrame = field(default_factory=pd.DataFrame)
-    differs: pd.DataFrame = field(default_factory=pd.DataFrame)
     rounds: int = 0
     better: str = NO_DIFFERENCE
     measured_in: str = ""
@@ -101,18 +82,8 @@ class Comparison:
         )
 
     def _repr_html_(self) -> str:
-        parts = [
-            f"<p>{html.escape(self.verdict)}</p>",
-            self.table.to_html(float_format=lambda value: f"{value:.4g}", border=0),
-        ]
-        if len(self.tests):
-            parts.append(self.tests.to_html(float_format=lambda value: f"{value:.3g}", border=0))
-        if len(self.differs):
-            parts.append(
-                f"<details><summary>{len(self.differs)} metadata"
-                f" differ</summary>{self.differs.to_html(border=0)}</details>"
-            )
-        return "".join(parts)
+        table = self.table.to_html(float_format=lambda value: f"{value:.4g}", border=0)
+        return f"<p>{html.escape(self.verdict)}</p>{table}"
 
 
 def compare(
@@ -123,7 +94,6 @@ def compare(
     *,
     higher_is_better: bool | None = None,
     block: str = "round",
-    provenance: tuple[Mapping, Mapping] | None = None,
     margin: float = MARGIN,
 ) -> Comparison:
     """Compare the runs before and after a change.
@@ -136,14 +106,12 @@ def compare(
     outcome
         Column to compare; None: the column that the program is judged by (`outcomes.outcome_of`).
     seed
-        Of resamples and shuffles.
+        Of resamples.
     higher_is_better
         The outcome is a throughput or the like; None: as the table says.
     block
         Column that names the rounds. Where at least eight rounds hold runs of both, measured in
-        turn, only these are compared. Intervals and tests then resample whole rounds.
-    provenance
-        Circumstances of either set of runs (nested dicts); what differs is listed in the result.
+        turn, only these are compared. Intervals then resample whole rounds.
     margin
         The share of change of the mean within which a difference counts as none.
 
@@ -176,19 +144,15 @@ def compare(
     higher = judged.higher_is_better if higher_is_better is None else higher_is_better
     if isinstance(before, pd.DataFrame) and isinstance(after, pd.DataFrame):
         before, after = same_epochs(before, after)
-    pair = _Pair.of(before, after, judged.name, block)
+    pair = Pair.of(before, after, judged.name, block)
     table = pair.table(seed)
-    tests = difference_tests(pair.old, pair.new, pair.old_rounds, pair.new_rounds, seed)
     found = pair.judged(table, margin)
     trimmed = trimmed_sentence(table, pair, found["mean"], found["trimmed"])
     in_turn = _measured_in_turn(before, after)
     return Comparison(
         table=table,
-        verdict=verdict_text(pair, table, tests, found, trimmed, in_turn),
+        verdict=verdict_text(pair, table, found, trimmed, in_turn),
         outcome=judged.name,
-        tests=tests,
-        shift=pair.shift(seed),
-        differs=differing(*provenance) if provenance else pd.DataFrame(),
         rounds=len(pair.rounds),
         better=_better(shown(found["mean"], table.loc["mean"]), higher),
         measured_in=_shared_rounds(before, after, block),
@@ -251,7 +215,7 @@ def _rounds_of_both(before: pd.DataFrame, after: pd.DataFrame, block: str) -> np
 
 
 @dataclass(frozen=True, eq=False)
-class _Pair:
+class Pair:
     """Two samples, and the round of each value if they share rounds."""
 
     old: np.ndarray
@@ -261,7 +225,7 @@ class _Pair:
     rounds: tuple = ()
 
     @classmethod
-    def of(cls, before: object, after: object, outcome: str, block: str) -> "_Pair":
+    def of(cls, before: object, after: object, outcome: str, block: str) -> "Pair":
         old, new = _finished(before, outcome), _finished(after, outcome)
         if _has_column(old, block) and _has_column(new, block) and _measured_in_turn(old, new):
             shared = _rounds_of_both(old, new, block)
@@ -333,28 +297,6 @@ class _Pair:
         unit = "rounds" if self.rounds else "runs"
         trimmed = judge([(mean, interval_evidence(ratio, units, unit)), of_cv])[0]
         return dict(zip(("mean", "cv", "trimmed"), (*found, trimmed), strict=True))
-
-    def shift(self, seed: int) -> pd.DataFrame:
-        """How far each quantile moved, with its interval."""
-        if self.rounds:
-            above = _quantile_draws(self.new_by_round(), seed)
-            below = _quantile_draws(self.old_by_round(), seed)
-        else:
-            above = _quantile_draws(list(self.new[:, None]), seed)
-            below = _quantile_draws(list(self.old[:, None]), seed + 1)
-        low, high = column_intervals(above - below)
-        before, after = np.quantile(self.old, SHIFTS), np.quantile(self.new, SHIFTS)
-        return pd.DataFrame(
-            {"before": before, "after": after, "shift": after - before, "low": low, "high": high},
-            index=pd.Index(SHIFTS, name="quantile"),
-        )
-
-
-def _quantile_draws(parts: list[np.ndarray], seed: int, repeats: int = 1000) -> np.ndarray:
-    """Quantiles of resampled parts (repeats × quantiles); the same seed draws the same rounds."""
-    drawn = np.random.default_rng(seed).integers(0, len(parts), (repeats, len(parts)))
-    samples = resampled_rounds(parts, drawn)
-    return np.concatenate([np.quantile(sample, SHIFTS, axis=1).T for sample in samples])
 
 
 def cell_statistics(

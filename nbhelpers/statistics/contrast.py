@@ -12,6 +12,7 @@ from .variation import FEWEST_RUNS, log_variations
 
 Rounds = np.ndarray | None
 NOT_POSITIVE = "of values that are not positive no ratio can be formed"
+TOO_FEW = "fewer than two runs"
 
 
 def mean_contrast(
@@ -32,6 +33,8 @@ def mean_contrast(
     >>> round(float(np.exp(evidence.estimate.mean)), 3)
     2.0
     """
+    if min(before.size, after.size) < 2:
+        return Evidence(unmeasurable=TOO_FEW)
     if not (before.mean() > 0 and after.mean() > 0):
         return Evidence(unmeasurable=NOT_POSITIVE)
     old, new = (np.log(side.mean()) + side / side.mean() - 1 for side in (before, after))
@@ -55,6 +58,8 @@ def over_number(values: np.ndarray, number: float, unit: str = "runs") -> Eviden
     >>> over_number(np.array([1.9, 2.0, 2.1]), 2.0).estimate.mean
     0.0
     """
+    if values.size < 2:
+        return Evidence(unmeasurable=TOO_FEW)
     mean, size = float(values.mean()), values.size
     if not (mean > 0 and number > 0):
         return Evidence(unmeasurable=NOT_POSITIVE)

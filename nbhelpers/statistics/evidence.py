@@ -109,7 +109,7 @@ def _codes(
 
 
 def _parts(table: np.ndarray) -> np.ndarray:
-    """Of each unit its part: strata that share a unit are one part."""
+    """The part that each unit belongs to: strata that share a unit are one part."""
     from scipy.sparse.csgraph import connected_components
 
     measured = np.isfinite(table)
@@ -119,7 +119,7 @@ def _parts(table: np.ndarray) -> np.ndarray:
 
 
 def _freedom(moves: np.ndarray, parts: np.ndarray) -> float:
-    """Of a sum of variances of independent parts (Satterthwaite 1946)."""
+    """Degrees of freedom of a sum of variances of independent parts (Satterthwaite 1946)."""
     variances = np.bincount(parts, moves**2)
     freedoms = np.bincount(parts) - 1
     if not variances.sum() > 0:
@@ -135,5 +135,5 @@ class Estimated(Evidence):
 
     @cached_property
     def estimate(self) -> Estimate:
-        """As it was made."""
+        """The estimate as it was made."""
         return self.known

@@ -80,24 +80,6 @@ def percentile_interval(draws: object, level: float = 0.95) -> tuple[float, floa
     return float(low), float(high)
 
 
-def column_intervals(draws: np.ndarray, level: float = 0.95) -> tuple[np.ndarray, np.ndarray]:
-    """`percentile_interval` of each column.
-
-    Parameters
-    ----------
-    draws
-        Resamples × statistics; NaN is passed over.
-    level
-        Share of the resamples inside each interval.
-
-    Returns
-    -------
-    Low and high ends, an array each.
-    """
-    low, high = np.nanquantile(draws, _ends(level), axis=0)
-    return low, high
-
-
 def _ends(level: float) -> tuple[float, float]:
     """The shares below either end; rounded, so that a level of 0.95 gives 0.025 and not more."""
     tail = round((1 - level) / 2, 12)
@@ -125,16 +107,13 @@ def quantile_interval(values: object, share: float, level: float = 0.95) -> tupl
     -----
     David and Nagaraja, Order Statistics (2003), section 7.1.
     """
-    from scipy.stats import binom
+    from scipy.stats import quantile_test
 
-    ordered = np.sort(np.asarray(values, dtype=float))
-    tail = (1 - level) / 2
-    below = int(binom.ppf(tail, ordered.size, share)) - 1 if ordered.size else -1
-    above = int(binom.ppf(1 - tail, ordered.size, share)) if ordered.size else 0
-    return (
-        float(ordered[below]) if below >= 0 else float("-inf"),
-        float(ordered[above]) if above < ordered.size else float("inf"),
-    )
+    sample = np.asarray(values, dtype=float)
+    if not sample.size:
+        return float("-inf"), float("inf")
+    ends = quantile_test(sample, p=share).confidence_interval(level)
+    return float(np.nan_to_num(ends.low, nan=-np.inf)), float(np.nan_to_num(ends.high, nan=np.inf))
 
 
 def shortest_interval(values: object, share: float = 0.95) -> tuple[float, float]:
@@ -379,7 +358,7 @@ def ratio_of_sums_interval(
 
 def resampled_means(values: np.ndarray, random: np.random.Generator, repeats: int) -> np.ndarray:
     """The mean of each of `repeats` resamples of the values."""
-    return random.choice(values, (repeats, values.size)).mean(axis=1)
+    return _resample(values, np.mean, random, repeats)
 
 
 # Bootstrap
@@ -485,11 +464,12 @@ def _resample(
     random: np.random.Generator,
     repeats: int,
 ) -> np.ndarray:
-    rows = max(1, CHUNK_VALUES // values.size)
-    sizes = [min(rows, repeats - done) for done in range(0, repeats, rows)]
+    from scipy.stats import bootstrap
+
+    batch = max(1, CHUNK_VALUES // values.size)
+    options = {"n_resamples": repeats, "batch": batch, "method": "percentile", "rng": random}
     with np.errstate(divide="ignore", invalid="ignore"):
-        parts = [function(random.choice(values, (size, values.size)), axis=1) for size in sizes]
-    return np.concatenate(parts)
+        return bootstrap((values,), function, vectorized=True, **options).bootstrap_distribution
 
 
 def resample_rounds(
@@ -498,7 +478,7 @@ def resample_rounds(
     functions: list[Callable[..., Any]],
     seed: int = 0,
     repeats: int = 2000,
-) -> tuple[np.ndarray, np.ndarray]:
+) -> list[np.ndarray]:
     """Statistics of two samples measured in the same rounds; each round is resampled whole.
 
     What disturbed a round disturbed both samples, so resampling rounds keeps it out of their ratio.
@@ -518,18 +498,12 @@ def resample_rounds(
     """
     random = np.random.default_rng(seed)
     drawn = random.integers(0, len(above), (repeats, len(above)))
-    return _round_statistics(above, drawn, functions), _round_statistics(below, drawn, functions)
-
-
-def _round_statistics(
-    values: list[np.ndarray], drawn: np.ndarray, functions: list[Callable[..., Any]]
-) -> np.ndarray:
     with np.errstate(divide="ignore", invalid="ignore"):
-        rows = [
-            np.column_stack([function(part, axis=1) for function in functions])
-            for part in resampled_rounds(values, drawn)
+        tables = [
+            [np.column_stack([function(part, axis=1) for function in functions]) for part in parts]
+            for parts in (resampled_rounds(above, drawn), resampled_rounds(below, drawn))
         ]
-    return np.concatenate(rows)
+    return [np.concatenate(table) for table in tables]
 
 
 def resampled_rounds(values: list[np.ndarray], drawn: np.ndarray) -> Iterator[np.ndarray]:

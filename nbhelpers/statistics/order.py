@@ -17,6 +17,7 @@ LEVEL = 0.01  # of the test of time order
 SUSPECTED = 0.1  # p-value from which surrogates keep the order, even if it is not shown to matter
 CHANGE_LEVEL = 0.01  # of each change point
 SHUFFLES = 499
+TESTS = 4
 FEWEST_RUNS = 12  # fewer say nothing of their order
 SHORTEST_SEGMENT = 3
 WAVES = 6  # that a campaign holds at least, if it has a period
@@ -40,14 +41,10 @@ class TimeOrder:
         Rank correlation of the outcome with the position.
     changes
         Positions at which a new level begins (0 = first run).
-    kind
-        "none", "warm-up", "slow-down", "drift", "periodic" or "phases".
-    period
-        In runs, of kind "periodic"; else 0.
     block
         Runs that belong together: a shuffle moves blocks of this length (1: single runs).
-    evidence
-        The result in words.
+    size
+        Number of runs.
     """
 
     found: bool
@@ -55,19 +52,23 @@ class TimeOrder:
     autocorrelation: float
     trend: float
     changes: tuple[int, ...]
-    kind: str
     block: int
-    evidence: str
-    period: float = 0.0
+    size: int
 
-    def __repr__(self) -> str:
+    @property
+    def evidence(self) -> str:
+        """The result in words."""
+        levels = ", ".join(str(change + 1) for change in self.changes[:6])
+        where = f"; the level changes at run {levels}" if levels else ""
+        matters = "matters" if self.found else "does not matter"
         return (
-            f"TimeOrder({self.kind}: p = {self.p_value:.3f}, autocorrelation"
-            f" {self.autocorrelation:.2f}, blocks of {self.block})"
+            f"The order of the runs {matters} (p = {self.p_value:.3f}, autocorrelation"
+            f" {self.autocorrelation:.2f}, rank correlation with the position"
+            f" {self.trend:+.2f}{where}; {self.size} runs)."
         )
 
 
-def time_order(values: Values, seed: int = 0, higher_is_better: bool = False) -> TimeOrder:
+def time_order(values: Values, seed: int = 0) -> TimeOrder:
     """Test whether the order of the runs matters, and how.
 
     Parameters
@@ -76,8 +77,6 @@ def time_order(values: Values, seed: int = 0, higher_is_better: bool = False) ->
         Outcome of n runs in the order in which they were measured.
     seed
         Of the shuffles.
-    higher_is_better
-        Decides what is a warm-up (a bad beginning) and what a slow-down (a bad end).
 
     Notes
     -----
@@ -91,24 +90,16 @@ def time_order(values: Values, seed: int = 0, higher_is_better: bool = False) ->
     """
     outcomes = np.asarray(values, dtype=float)
     if outcomes.size < FEWEST_RUNS or np.ptp(outcomes) == 0:
-        why = "Too few runs, or too equal, to say anything of their order."
-        return TimeOrder(False, 1.0, 0.0, 0.0, (), "none", 1, why)
+        return TimeOrder(False, 1.0, 0.0, 0.0, (), 1, outcomes.size)
     ranks = standard_ranks(outcomes)
     random = np.random.default_rng(seed)
-    p_values = _order_p_values(ranks, random)
-    p_value = min(1.0, len(p_values) * min(p_values.values()))
+    p_value = min(1.0, TESTS * min(_order_p_values(ranks, random)))
     near = float(_neighbours(ranks))
     trend = float(ranks @ standard_ranks(np.arange(outcomes.size)) / outcomes.size)
     found = p_value <= LEVEL
     changes = tuple(_changes(ranks, 0, random)) if found else ()
-    kind = _kind(-ranks if higher_is_better else ranks, changes, trend) if found else "none"
-    period = _period(ranks) if found else 0.0
-    if kind == "phases" and period:
-        kind = "periodic"
-    block = _block(ranks, period) if found else 1
-    seen_by = min(p_values, key=p_values.__getitem__)
-    words = _in_words(kind, seen_by, p_value, near, trend, changes, outcomes.size, period)
-    return TimeOrder(found, p_value, near, trend, changes, kind, block, words, period)
+    block = _block(ranks) if found else 1
+    return TimeOrder(found, p_value, near, trend, changes, block, outcomes.size)
 
 
 def standard_ranks(values: np.ndarray) -> np.ndarray:
@@ -168,20 +159,17 @@ def _cusum(ranks: np.ndarray) -> np.ndarray:
     return np.abs(sums) / np.sqrt(before * (size - before) / size)
 
 
-def _order_p_values(ranks: np.ndarray, random: np.random.Generator) -> dict[str, float]:
+def _order_p_values(ranks: np.ndarray, random: np.random.Generator) -> list[float]:
     """p-value of each test of the order, by shuffles."""
     both = np.vstack([ranks, random.permuted(np.tile(ranks, (SHUFFLES, 1)), axis=1)])
     power = _power(both)
-    statistics = {
-        "neighbours": np.abs(_neighbours(both)),
-        "level": _cusum(both).max(axis=1),
-        "period": power[:, 1 : ranks.size + 1].max(axis=1),
-        "repetition": _repetition(power, ranks.size),
-    }
-    return {
-        name: float((seen[1:] >= seen[0] - 1e-9).sum() + 1) / (SHUFFLES + 1)
-        for name, seen in statistics.items()
-    }
+    statistics = [
+        np.abs(_neighbours(both)),
+        _cusum(both).max(axis=1),
+        power[:, 1 : ranks.size + 1].max(axis=1),
+        _repetition(power, ranks.size),
+    ]
+    return [float((seen[1:] >= seen[0] - 1e-9).sum() + 1) / (SHUFFLES + 1) for seen in statistics]
 
 
 def _power(ranks: np.ndarray) -> np.ndarray:
@@ -221,63 +209,10 @@ def _changes(ranks: np.ndarray, first: int, random: np.random.Generator) -> list
     ]
 
 
-def _kind(badness: np.ndarray, changes: tuple[int, ...], trend: float) -> str:
-    """Warm-up: the first stretch is the worst and short; slow-down: the last is the worst and the
-    level rose.
-    """
-    if 1 <= len(changes) <= 2:
-        levels = [part.mean() for part in np.split(badness, changes)]
-        short = changes[0] <= badness.size / 3
-        if short and levels[0] > badness[changes[0] :].mean() + 0.5:
-            return "warm-up"
-        worst = levels[-1] == max(levels)
-        if worst and levels[-1] > badness[: changes[-1]].mean() + 0.5:
-            return "slow-down"
-    return "drift" if abs(trend) > 0.5 else "phases"
-
-
-def _block(ranks: np.ndarray, period: float) -> int:
+def _block(ranks: np.ndarray) -> int:
     size = ranks.size
     correlation = np.fft.irfft(_power(ranks))[:size] / size
     noise = np.flatnonzero(correlation < 1.96 / np.sqrt(size))
     last = int(noise[0]) if noise.size else size
     time = 2 * (1 + 2 * correlation[1:last].sum())
-    return int(np.clip(np.ceil(max(time, period)), 2, size // 2))
-
-
-def _in_words(
-    kind: str,
-    seen_by: str,
-    p_value: float,
-    near: float,
-    trend: float,
-    changes: tuple[int, ...],
-    size: int,
-    period: float,
-) -> str:
-    numbers = (
-        f"p = {p_value:.3f}, autocorrelation {near:.2f}, rank correlation with the position"
-        f" {trend:+.2f}"
-    )
-    if kind == "none":
-        return f"The order of the runs does not matter ({numbers})."
-    where = (
-        f"; the level changes at run {', '.join(str(change + 1) for change in changes[:6])}"
-        if changes
-        else ""
-    )
-    what = {
-        "warm-up": "The first runs are the slow ones (a warm-up",
-        "slow-down": "The last runs are the slow ones (a slow-down",
-        "drift": "The runs drift (",
-        "phases": f"{_phases(seen_by, near)} (",
-        "periodic": f"Slow runs come back about every {period:.3g} runs (",
-    }[kind]
-    return f"{what}{'' if what.endswith('(') else '; '}{numbers}{where}; {size} runs)."
-
-
-def _phases(seen_by: str, near: float) -> str:
-    """An order that is neither a drift nor a period, by the test that saw it best."""
-    if seen_by in ("period", "repetition"):
-        return "Slow runs come back in a pattern"
-    return "Slow runs come in phases" if near > 0 else "Slow and fast runs alternate"
+    return int(np.clip(np.ceil(max(time, _period(ranks))), 2, size // 2))

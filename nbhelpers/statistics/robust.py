@@ -1,11 +1,10 @@
 """Median and trimmed mean with their intervals, to stand beside a mean that one run can decide.
 
-Owns which runs a trimmed mean leaves out, and when a mean is called decided by few runs.
+Owns which runs a trimmed mean leaves out.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -50,7 +49,7 @@ def trimmed_mean(values: np.ndarray, axis: int | None = None) -> np.ndarray | fl
 
 
 def _moves(values: np.ndarray) -> np.ndarray:
-    """By how much each value moves the trimmed mean of them all (its influence, over n).
+    """How much each value moves the trimmed mean of them all (its influence, over n).
 
     A value that is left out counts like the outermost one that is not: however far it is, it
     moves no more.
@@ -61,7 +60,7 @@ def _moves(values: np.ndarray) -> np.ndarray:
 
 
 def _half_width(strata: Sequence[np.ndarray], freedom: Sequence[int], level: float) -> float:
-    """Of Student's interval, from what each unit of each stratum adds to the estimate.
+    """Half the width of Student's interval, from what each unit of each stratum adds.
 
     Strata are independent of each other; their degrees of freedom are Satterthwaite's.
     """
@@ -112,103 +111,6 @@ def trimmed_interval(values: object, level: float = 0.95) -> Interval:
     return Interval(value, value - half, value + half, sample.size)
 
 
-def robust_intervals(values: object, seed: int = 0) -> dict[str, Interval]:
-    """Median and trimmed mean of values, each with its 95 % interval.
-
-    Parameters
-    ----------
-    values
-        One number a run; at least two.
-    seed
-        Of the bootstrap, for the median.
-
-    Returns
-    -------
-    `median` and `trimmed`.
-
-    Examples
-    --------
-    >>> found = robust_intervals([1.0, 1.1, 1.2, 1.3, 1.4, 9.0])
-    >>> found["median"].value, found["trimmed"].value
-    (1.25, 1.25)
-    """
-    sample = as_values(values)
-    ends = bootstrap_interval(sample, "median", seed)
-    return {
-        "median": Interval(float(np.median(sample)), *ends, sample.size),
-        "trimmed": trimmed_interval(sample),
-    }
-
-
-def robust_summary(runs: pd.DataFrame, outcome: str = "seconds", seed: int = 0) -> dict:
-    """Mean, median and trimmed mean of runs, and the run that a mean rests on.
-
-    Parameters
-    ----------
-    runs
-        Finished runs of one cell, at least two.
-    outcome
-        Column that is summarised.
-    seed
-        Of the bootstrap, for mean and median.
-
-    Returns
-    -------
-    `runs`; `mean`, `median` and `trimmed`, each with its 95 % interval (`…_low`, `…_high`);
-    `far_run` and `far` (number and outcome of the run farthest from the trimmed mean, on the side
-    of the mean), `gap_share` (of the distance between mean and trimmed mean, how much goes when
-    that run is left out) and `decided` (whether the mean lies outside the interval of the trimmed
-    mean).
-
-    Examples
-    --------
-    >>> runs = pd.DataFrame({"run": range(8), "seconds": [1.0, 1.1, 1.0, 1.2, 1.1, 1.0, 1.1, 9.0]})
-    >>> found = robust_summary(runs)
-    >>> found["decided"], found["far_run"], round(found["gap_share"], 2)
-    (True, 7, 1.01)
-    """
-    values = as_values(runs[outcome])
-    ends = bootstrap_interval(values, "mean", seed)
-    intervals = {"mean": Interval(float(values.mean()), *ends, values.size)}
-    row: dict = {"runs": values.size}
-    for name, found in (intervals | robust_intervals(values, seed)).items():
-        row |= dict(zip((name, f"{name}_low", f"{name}_high"), found[:3]))
-    far = farthest(values)
-    return row | {
-        "far_run": int(runs["run"].iloc[far.place]),
-        "far": float(values[far.place]),
-        "gap_share": far.share,
-        "decided": not row["trimmed_low"] <= row["mean"] <= row["trimmed_high"],
-    }
-
-
-class Farthest(NamedTuple):
-    """The values that pull a mean from the trimmed mean.
-
-    `place` and `share`: of the farthest one, and what goes of the distance between the two when
-    it is left out (above 1 where others pull the other way). `runs` and `runs_share`: how many
-    must be left out for half of the distance to go, and what then goes.
-    """
-
-    place: int
-    share: float
-    runs: int
-    runs_share: float
-
-
-def farthest(values: np.ndarray) -> Farthest:
-    """The largest values where the mean is above the trimmed mean, else the smallest."""
-    distance = values.mean() - trimmed_mean(values)
-    order = np.argsort(-values if distance >= 0 else values, kind="stable")
-    if distance == 0:
-        return Farthest(int(order[0]), float("nan"), 0, float("nan"))
-    left_out = np.arange(1, values.size)
-    without = (values.sum() - np.cumsum(values[order])[:-1]) / (values.size - left_out)
-    shares = (values.mean() - without) / distance
-    half = int(np.argmax(shares >= 0.5))
-    return Farthest(int(order[0]), float(shares[0]), half + 1, float(shares[half]))
-
-
 def error_columns(values: object, target: float) -> dict[str, float]:
     """How near runs come to a number that they should reproduce, as columns of a table.
 
@@ -236,9 +138,11 @@ def error_columns(values: object, target: float) -> dict[str, float]:
     ends = [bound / target for bound in bootstrap_interval(sample, "mean")]
     columns = {"error_percent": 100 * abs(ratio - 1), "ratio": ratio}
     columns |= dict(zip(("low", "high"), ends))
+    median = Interval(float(np.median(sample)), *bootstrap_interval(sample, "median"), sample.size)
+    intervals = {"median": median, "trimmed": trimmed_interval(sample)}
     return columns | {
         f"{name}_ratio{end}": bound / target
-        for name, found in robust_intervals(sample).items()
+        for name, found in intervals.items()
         for end, bound in zip(("", "_low", "_high"), found[:3])
     }
 
@@ -376,7 +280,7 @@ def _cells(tables: Sequence[pd.DataFrame], outcome: str, block: str) -> list[_Ce
 
 
 def _mean_ratio(values: Sequence) -> np.ndarray | float:
-    """Of above, below, above, below, …: the mean of the ratios."""
+    """The mean of the ratios of above, below, above, below, …"""
     ratios = [above / below for above, below in zip(values[::2], values[1::2])]
     return np.mean(ratios, axis=0)
 
@@ -400,7 +304,7 @@ def _median_draws(cells: Sequence[_Cell], rounds: int, seed: int) -> list[np.nda
 
 
 def _strata(cells: Sequence[_Cell], rounds: int) -> dict[int, np.ndarray]:
-    """By how much each unit moves the mean ratio of trimmed means, to first order.
+    """How much each unit moves the mean ratio of trimmed means, to first order.
 
     The strata are the cells; where rounds are the units they are the one stratum.
     """

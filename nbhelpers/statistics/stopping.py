@@ -1,129 +1,154 @@
-"""When have there been enough runs? Rules that say stop or go on, and why; each can be evaluated on
-recorded runs.
+"""When have there been enough runs? Two rules, each with its reason: the interval of a statistic is
+narrow, and a rare kind of run would have been seen.
 
-Owns the rule that chooses by the distribution, the one for tails, and the list of all. A rule has
-no state: it looks at all runs so far each time.
+A rule has no state: it looks at all runs so far each time. Both waits are needed: a narrow interval
+alone can come before the first slow run, and runs enough to have seen one say nothing of the
+interval.
 """
 
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
-from ._decision import AllOf, AnyOf, Decision, Rule, RuleEvaluation, evaluate_rule
-from ._rules import (
-    BlockBootstrap,
-    ConfidenceInterval,
-    Count,
-    Duration,
-    GaussianMixture,
-    HighestDensityInterval,
-    KolmogorovSmirnov,
-    NarrowInterval,
-    RareMode,
-    RelativeStandardError,
-    SampleRule,
-)
-from ._shape import fit_mixture, lag_one
+from .intervals import STATISTICS, Values, bootstrap_interval, quantile_interval
 
-__all__ = [
-    "RULES",
-    "Adaptive",
-    "AllOf",
-    "AnyOf",
-    "BlockBootstrap",
-    "ConfidenceInterval",
-    "Count",
-    "Decision",
-    "Duration",
-    "GaussianMixture",
-    "HighestDensityInterval",
-    "KolmogorovSmirnov",
-    "NarrowInterval",
-    "RareMode",
-    "RelativeStandardError",
-    "RuleEvaluation",
-    "Rule",
-    "for_tails",
-    "evaluate_rule",
-]
+SHARES = {"p95": 0.95, "p99": 0.99}  # of the values below each percentile
 
 
 @dataclass(frozen=True)
-class Adaptive(SampleRule):
-    """Look at the distribution first, then apply the rule made for its kind.
+class Decision:
+    """Whether to stop, and why (or why not yet)."""
 
-    Constant: 20 runs. Dependent on the run before: block bootstrap. Several modes: mixture, and
-    each seen. A tail: the interval of the 95th percentile. Else: the confidence interval of the
-    mean. A small sample may not show its tail yet. So `unseen` (a mode of 5 % seen twice: 93 runs)
-    must agree, except for constant samples.
+    stop: bool
+    reason: str
+
+
+class Rule(Protocol):
+    """Anything with `decide`."""
+
+    def decide(self, values: Values) -> Decision:
+        """Look at the outcomes so far, in the order of the runs."""
+        ...
+
+
+@dataclass(frozen=True)
+class Count:
+    """Stop after so many runs.
+
+    Examples
+    --------
+    >>> Count(2).decide([1.0])
+    Decision(stop=False, reason='1 of 2 runs')
     """
 
-    target: float = 0.02
-    least: int = 20
-    unseen: RareMode = RareMode(0.05, 2)
+    runs: int = 30
 
-    def judge(self, values: np.ndarray) -> Decision:
-        """The decision of the rule made for this distribution."""
-        kind, rule = self._rule(values)
-        if kind != "constant":
-            rule = AllOf((rule, self.unseen))
-        decision = rule.decide(values)
-        return Decision(decision.stop, f"{kind}: {decision.reason}")
-
-    def _rule(self, values: np.ndarray) -> tuple[str, Rule]:
-        if np.ptp(values) <= 1e-3 * abs(values.mean()):
-            return "constant", Count(self.least)
-        if lag_one(values) > 2.6 / np.sqrt(values.size):
-            return "dependent", BlockBootstrap(self.target)
-        mixture = fit_mixture(values, 3)
-        if mixture.apart() > 4:
-            return "modes", AllOf(
-                (GaussianMixture(), RareMode(float(np.clip(mixture.weights.min(), 0.02, 0.5)), 5))
-            )
-        low, middle, high = np.quantile(values, 0.05), np.median(values), np.quantile(values, 0.95)
-        if high - middle > 2 * (middle - low):
-            return "tail", NarrowInterval("p95", 5 * self.target)
-        return "one mode", ConfidenceInterval(self.target)
+    def decide(self, values: Values) -> Decision:
+        """Stop when there are as many."""
+        return Decision(len(values) >= self.runs, f"{len(values)} of {self.runs} runs")
 
 
-def for_tails(
-    target: float = 0.1,
-    weight: float = 0.05,
-    times: int = 3,
-    probability: float = 0.95,
-    most: int | None = None,
-) -> Rule:
-    """The rule to take where the tail matters.
+@dataclass(frozen=True)
+class Narrow:
+    """Stop when the 95 % interval of a statistic is at most ± this share of it.
 
-    It stops when the interval of the CV or of the p99 is narrow enough, and a rare mode would have
-    been seen.
+    Percentiles (p95, p99) by order statistics: until there are enough runs (72 for p95, 368 for
+    p99) the interval has no upper end, and the rule goes on. Others by bootstrap.
+
+    Examples
+    --------
+    >>> Narrow("mean", 0.1).decide([1.0, 1.1] * 20).stop
+    True
+    """
+
+    statistic: str = "cv"
+    target: float = 0.1
+    least: int = 30
+
+    def decide(self, values: Values) -> Decision:
+        """Wait for enough runs, then look at the interval."""
+        if len(values) < self.least:
+            return Decision(False, f"{len(values)} runs, at least {self.least} are wanted")
+        sample = np.asarray(values, dtype=float)
+        low, high = self._interval(sample)
+        middle = abs(STATISTICS[self.statistic](sample))
+        half = (high - low) / 2 / middle if middle else 0.0  # of constant runs
+        if not np.isfinite(half):
+            why = f"too few for an upper end of the interval of the {self.statistic}"
+            return Decision(False, f"{sample.size} runs are {why}")
+        word = "within" if half <= self.target else "beyond"
+        reason = f"95% interval of the {self.statistic} ± {half:.2%}, {word} the goal of"
+        return Decision(bool(half <= self.target), f"{reason} {self.target:.2%}")
+
+    def _interval(self, values: np.ndarray) -> tuple[float, float]:
+        if self.statistic in SHARES:
+            return quantile_interval(values, SHARES[self.statistic])
+        return bootstrap_interval(values, self.statistic, values.size, repeats=400)
+
+
+@dataclass(frozen=True)
+class Seen:
+    """Stop when a kind of run of this share would have come so many times with this probability.
+
+    It depends on the number of runs only: 59 runs for one in twenty to be seen once with 95 %.
+
+    Examples
+    --------
+    >>> Seen(0.05, 1).decide([1.0] * 59).stop, Seen(0.05, 1).decide([1.0] * 58).stop
+    (True, False)
+    """
+
+    weight: float = 0.05
+    times: int = 3
+    probability: float = 0.95
+
+    def decide(self, values: Values) -> Decision:
+        """Look at the number of runs."""
+        from scipy.stats import binom
+
+        seen = float(binom.sf(self.times - 1, len(values), self.weight))
+        return Decision(
+            seen >= self.probability,
+            f"a mode of {self.weight:.1%} would have been seen {self.times} times with probability"
+            f" {seen:.3f} (goal: {self.probability:.2f})",
+        )
+
+
+@dataclass(frozen=True)
+class Tails:
+    """The rule to take where the tail matters: the interval of the CV or of the p99 is narrow, and
+    a rare kind of run would have been seen.
 
     Parameters
     ----------
     target
         Half width of the interval over the statistic.
-    weight, times, probability
-        Of a mode that must not have been missed.
+    seen
+        The kind of run that must not have been missed.
     most
-        Runs after which to stop in any case.
+        Runs after which to stop in any case; 0: none.
+
+    Examples
+    --------
+    >>> Tails(most=40).decide([1.0] * 40)
+    Decision(stop=True, reason='40 of 40 runs')
     """
-    narrow = AnyOf((NarrowInterval("cv", target), NarrowInterval("p99", target)))
-    goal = AllOf((RareMode(weight, times, probability), narrow))
-    return AnyOf((goal, Count(most))) if most else goal
+
+    target: float = 0.1
+    seen: Seen = Seen()
+    most: int = 0
+
+    def decide(self, values: Values) -> Decision:
+        """Stop, or what is waited for."""
+        if self.most and len(values) >= self.most:
+            return Count(self.most).decide(values)
+        rare = self.seen.decide(values)
+        tried = [Narrow(name, self.target).decide(values) for name in ("cv", "p99")]
+        done = [one.reason for one in tried if one.stop]
+        waiting = [] if rare.stop else [rare.reason]
+        waiting += [] if done else [one.reason for one in tried]
+        return Decision(not waiting, "; ".join(waiting or [rare.reason, *done]))
 
 
-RULES: dict[str, Rule] = {
-    "count": Count(),
-    "duration": Duration(),
-    "relative standard error": RelativeStandardError(),
-    "confidence interval": ConfidenceInterval(),
-    "highest-density interval": HighestDensityInterval(),
-    "block bootstrap": BlockBootstrap(),
-    "Gaussian mixture": GaussianMixture(),
-    "Kolmogorov-Smirnov": KolmogorovSmirnov(),
-    "adaptive": Adaptive(),
-    "narrow CV": NarrowInterval("cv"),
-    "narrow p99": NarrowInterval("p99"),
-    "rare mode": RareMode(),
-    "for tails": for_tails(),
-}
+RULES: dict[str, Rule] = {"count": Count(), "narrow": Narrow(), "seen": Seen(), "tails": Tails()}

@@ -1,6 +1,6 @@
 """The undisturbed runs that most stages begin with: those that stage 10 measured and traced.
 
-Owns nothing of its own: it reads what the stage wrote, each table once.
+Reads what the stage wrote, each table once; owns the file of what could be replayed there.
 """
 
 from dataclasses import dataclass
@@ -9,11 +9,66 @@ from pathlib import Path
 
 import pandas as pd
 
+from ..account import Account, measure_edges
+from ..account.table import FEWEST_RUNS, PARTS
+from ..empty import because
+from ..errors import InputError
+from ..files import write_json
+from ..injection import Overheads, measure_overheads
+from ..injection.rules import may_realtime
 from ..measurement import calibrate, finished, recorded_runs
 from ..noise import average_noise
-from ..tracing import each_trace, noise_summary, read_traces, stolen_times
-from ..tracing.foreign import read_foreign_traces
+from ..noise.lost_time import loss_delta
+from ..outcomes import worst_first
+from ..reading import read_json
+from ..speed import read_speed, read_waits
+from ..tracing import each_trace, read_traces, stolen_times
 from ..workloads import Workload, nbody
+
+_LIMITS = "replay-limits.json"
+SAMPLED = "sampled"  # cell of runs whose program could not be traced
+NOT_RECORDED = (
+    f"the speed of the CPUs was not recorded in {FEWEST_RUNS} runs or more: they are older than the"
+    " probe or shorter than 0.1 s, or the program does not load libraries"
+)
+
+
+class NoAccount:
+    """Stands for an account where the speed was not recorded: its tables are empty and say why.
+
+    Parameters
+    ----------
+    runs
+        The runs, of which there is no account.
+    """
+
+    occupied = None
+
+    def __init__(self, runs: pd.DataFrame):
+        self.runs, self.by_run = runs, _nothing(*PARTS)
+        self.ordinary = self.by_run.index
+
+    def slowest(self, count: int = 5) -> list[int]:
+        """No run."""
+        return []
+
+    def excess(self, runs: object = None) -> pd.DataFrame:
+        """No part."""
+        numbers = ("ms", "low", "high", "share", "share_low", "share_high")
+        return _nothing("part", *numbers).astype({"part": str})
+
+    def losses(self, run: int | None = None) -> pd.DataFrame:
+        """No loss."""
+        numbers = dict.fromkeys(("run", "cpu", "start_ns", "end_ns", "lost_ns"), int)
+        return _nothing(*numbers, "cause").astype(numbers | {"cause": str})
+
+    def corrected(self) -> pd.Series:
+        """No run."""
+        return pd.Series(dtype=float, name="corrected_seconds")
+
+
+def _nothing(*columns: str) -> pd.DataFrame:
+    return because(pd.DataFrame(columns=list(columns), dtype=float), NOT_RECORDED)
 
 
 @dataclass(frozen=True)
@@ -69,52 +124,111 @@ class Baseline:
         return stolen_times(self.folder / "traces", self.traced)
 
     @cached_property
+    def accounted(self) -> pd.DataFrame:
+        """The runs of the account: the traced ones, or where nothing could be traced those whose
+        speed alone was sampled.
+        """
+        sampled = self.runs[self.runs["cell"] == SAMPLED].reset_index(drop=True)
+        return sampled if len(sampled) else self.traced
+
+    @cached_property
+    def speed(self) -> pd.DataFrame:
+        """Samples of the speed probe in the runs of the account; no rows where there was none."""
+        if "speed_samples" not in self.accounted:
+            columns = ["run", "thread", "cpu", "latency", "throughput", "memory"]
+            return because(pd.DataFrame(columns=columns), NOT_RECORDED)
+        return read_speed(self.folder / "speed", self.accounted)
+
+    @cached_property
+    def account(self) -> "Account | NoAccount":
+        """The account of the runs whose speed was sampled."""
+        runs = self.accounted
+        runs = runs[runs["run"].isin(self.speed["run"])].reset_index(drop=True)
+        if len(runs) < FEWEST_RUNS:
+            return NoAccount(self.accounted)
+        waits = read_waits(self.folder / "speed", runs)
+        if (runs["cell"] == SAMPLED).all():
+            return Account(runs, None, self.speed, waits)
+        edges = measure_edges(self.data / "edges", recorded_only=True)
+        return Account.of_events(runs, self.events, self.stolen, edges, self.speed, waits)
+
+    @cached_property
+    def losses(self) -> pd.DataFrame:
+        """What each run lost more than ordinary ones, to be replayed (`loss_delta`); no rows where
+        no speed was recorded, or no trace says what was taken whole.
+        """
+        losses = self.account.losses()
+        if self.account.occupied is None:
+            return because(losses.head(0), NOT_RECORDED)
+        return loss_delta(losses, self.account.runs, self.account.ordinary)
+
+    @cached_property
     def average(self) -> pd.DataFrame:
         """The noise that every traced run meets (`average_noise`), with one run in memory."""
         return average_noise(each_trace(self.folder / "traces", self.traced), self.traced)
 
 
-def traced_runs(
-    baseline: Baseline, folder: str = "", program: str = ""
-) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Traced runs and their noise events: the baseline's, or those of traces recorded elsewhere.
+def replay_limits(data: str | Path, measure: bool = False) -> dict:
+    """What the injector could replay on the machine of the runs, when they were measured.
+
+    Replays are found again by it, so it is kept with the runs, in `replay-limits.json`.
 
     Parameters
     ----------
-    baseline
-        Runs of stage 10.
-    folder
-        Of osnoise traces recorded elsewhere; empty: none.
-    program
-        Name of the program in them.
+    data
+        The folder of stage 10's data.
+    measure
+        Measure it where it is not there yet; only the stage that owns the folder may.
 
     Returns
     -------
-    runs table, noise events table
+    dict with `shortest_ns`, the shortest event, and `realtime`, whether it may preempt: arguments
+    of `replayable_shares`. Where they were never measured, typical numbers.
+
+    Examples
+    --------
+    >>> replay_limits("data/recorded/10-trace-collection")
+    {'realtime': True, 'shortest_ns': 75900}
     """
-    if folder:
-        return read_foreign_traces(folder, program)
-    return baseline.traced, baseline.events
+    file = Path(data) / _LIMITS
+    if file.exists():
+        return read_json(file)
+    overheads = measure_overheads() if measure else Overheads()
+    limits = {"realtime": may_realtime(50), "shortest_ns": round(overheads.shortest_us * 1e3)}
+    if measure:
+        write_json(file, limits)
+    return limits
 
 
-def delta_table(events: pd.DataFrame, delta: pd.DataFrame, traced: pd.DataFrame) -> pd.DataFrame:
-    """Noise of the chosen run, and what the subtraction leaves of it.
+def chosen_run(traced: pd.DataFrame, run: int = -1) -> int:
+    """The traced run to explain: the slowest, or the one that was asked for.
 
     Parameters
     ----------
-    events, traced
-        Noise events and runs table that the delta was made of.
-    delta
-        Of `delta_noise`.
+    traced
+        Runs table of the traced runs that finished.
+    run
+        Its number; below 0 for the slowest.
 
-    Returns
-    -------
-    DataFrame, index (kind, source): `events`, `cpu_share`, `mean_us`, `max_us` of the run
-    (``run_…``) and of the delta (``delta_…``).
+    Raises
+    ------
+    InputError
+        The run was not traced, did not finish, or there is none at all.
     """
-    columns = ["events", "cpu_share", "mean_us", "max_us"]
-    run = delta.attrs["run"]
-    chosen = traced[traced["run"] == run]
-    before = noise_summary(events[events["run"] == run], chosen)[columns].add_prefix("run_")
-    after = noise_summary(delta, chosen)[columns].add_prefix("delta_")
-    return before.join(after)
+    if traced.empty:
+        raise InputError(
+            "no run was traced",
+            why="a delta is made of what a trace holds",
+            fix="make doctor says what tracing takes on this machine",
+        )
+    if run < 0:
+        return int(worst_first(traced)["run"].iloc[0])
+    if run not in set(traced["run"]):
+        near = sorted(traced["run"], key=lambda one: abs(one - run))[:3]
+        raise InputError(
+            f"run {run} was not traced, or did not finish",
+            where=f"{len(traced)} traced runs, such as {', '.join(map(str, sorted(near)))}",
+            why="a delta is made of what a trace holds",
+            fix=f"choose a traced run, such as run={near[0]}, or run=-1 for the slowest",
+        )
+    return run

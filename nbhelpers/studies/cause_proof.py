@@ -14,7 +14,7 @@ import pandas as pd
 from ..empty import because
 from ..errors import NoisebookError, Unavailable
 from ..measurement import Attachment, Campaign, finished, metrics, recorded_runs
-from ..mitigation.choice import LARGER_BUDGET
+from ..mitigation._autopilot import LARGER_BUDGET
 from ..mitigation.knowledge import Factor, explain_factor, mitigations
 from ..mitigation.loop import METRICS
 from ..mitigation.report import Report
@@ -76,6 +76,8 @@ class CauseProof:
         else:
             parts.append(f"not taken away: {self.not_removed}")
         head = f"{name} is a cause" if self.verdict == CAUSE else f"{name} is associated with it"
+        if self.verdict == CAUSE and not self.removed:
+            head += ", by its doses alone"
         return f"{head}: {'; '.join(parts)}."
 
 
@@ -125,7 +127,7 @@ def prove_cause(
     if name is None:
         return None
     factor = explain_factor(name)
-    removed, not_removed = removal(report, name)
+    taken_away, removed, not_removed = removal(report, name)
     response, not_injected, runs, cannot = None, "", pd.DataFrame(), False
     try:
         if recorded_only and factor.inject:
@@ -137,7 +139,6 @@ def prove_cause(
     except NoisebookError as error:
         not_injected, cannot = error.what, isinstance(error, Unavailable)
     injected = None if cannot else response is not None and response.holds
-    taken_away = None if not_removed == CANNOT_BE_REMOVED else removed is not None
     verdict = verdict_of(injected, taken_away)
     return CauseProof(name, verdict, response, not_injected, removed, not_removed, runs)
 
@@ -195,8 +196,9 @@ def suspect(report: Report) -> str | None:
 CANNOT_BE_REMOVED = "no mitigation against it can be done here"
 
 
-def removal(report: Report, factor: str) -> tuple[tuple[str, Trial] | None, str]:
-    """The confirmed mitigation against a factor with its second trial, or why there is none.
+def removal(report: Report, factor: str) -> tuple[bool | None, tuple[str, Trial] | None, str]:
+    """Whether a mitigation takes a factor away, the confirmed one with its second trial, or why
+    there is none. Unknown (None) while trials are open, and where nothing could be tried.
 
     Parameters
     ----------
@@ -209,12 +211,12 @@ def removal(report: Report, factor: str) -> tuple[tuple[str, Trial] | None, str]
     tried = report.tried[report.tried.index.isin(against)]
     for name in report.helped:
         if name in tried.index:
-            return (name, report.again[name]), ""
+            return True, (name, report.again[name]), ""
     if tried.empty:
-        return None, _untried(report.not_tried, against) or CANNOT_BE_REMOVED
+        return None, None, _untried(report.not_tried, against) or CANNOT_BE_REMOVED
     if tried["verdict"].isin([NO_EFFECT, HARMS, NOT_AGAIN]).all():
-        return None, f"none of the {len(tried)} mitigations against it helps"
-    return None, f"of {len(tried)} mitigations against it none is confirmed yet"
+        return False, None, f"none of the {len(tried)} mitigations against it helps"
+    return None, None, f"of {len(tried)} mitigations against it none is confirmed yet"
 
 
 def _untried(not_tried: pd.DataFrame, against: set[str]) -> str:
@@ -232,7 +234,7 @@ def verdict_of(injected: bool | None, removed: bool | None) -> str:
     injected
         Whether runs get slower with the dose; None: it cannot be injected here.
     removed
-        Whether a mitigation against it is confirmed; None: none can be tried here.
+        Whether a mitigation against it is confirmed; None: unknown, see `removal`.
 
     Examples
     --------

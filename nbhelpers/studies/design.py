@@ -25,14 +25,12 @@ from ..workloads import Configuration, Workload, compilers, configurations, exis
 from ..workloads import sycl as sycl_programs
 from ..workloads.configuration import configuration_table
 from ..workloads.sizes import stream_elements
-from . import originals as original_programs
-from .originals import ORIGINAL
 
 PROGRAMS = ("nbody", "stream", "minife")
 MODELS = ("omp", "sycl")
 COMPILERS = ("gcc", "clang")
 BENCHMARKS = {"nbody": "N-body", "stream": "Babelstream", "minife": "MiniFE"}
-PRINTED_MODELS = {"omp": "OMP", "sycl": "SYCL", ORIGINAL: "original"}
+PRINTED_MODELS = {"omp": "OMP", "sycl": "SYCL"}
 # Average run of Persson et al. 2025, Table 1, not traced; the paper states no problem sizes.
 PUBLISHED_SECONDS = {"nbody": 0.451, "stream": 1.922, "minife": 1.063}
 _FORMAT = "noisebook design 1"
@@ -53,7 +51,7 @@ class Design:
     absent
         Model -> why it is not measured.
     workloads
-        (program, model) -> the program in its size, not placed yet; model "original": not ours.
+        (program, model) -> the program in its size, not placed yet;
     """
 
     listed: tuple[Configuration, ...]
@@ -96,7 +94,6 @@ def cached_design(
     recorded_only: bool = False,
     options: Mapping[str, Mapping] | None = None,
     published_sizes: bool = False,
-    originals: str | Path = "",
 ) -> Design:
     """The design of a study on this machine, cached for those who only read its data.
 
@@ -120,9 +117,6 @@ def cached_design(
         Of the programs, by name; BabelStream's `elements` 0: as `chosen_elements` says.
     published_sizes
         True: runs as long as the paper's (`PUBLISHED_SECONDS`), whatever `target_seconds`.
-    originals
-        Folder of builds of the unmodified originals, which are then the first model, and ours
-        their control; empty: ours alone. See `nbhelpers.studies.originals`.
 
     Raises
     ------
@@ -130,11 +124,7 @@ def cached_design(
         A name that is no configuration; nothing was recorded and `recorded_only` is True.
     """
     folder, options = Path(folder), dict(options or {})
-    wanted = programs or original_programs.MICROBENCHMARKS
-    needed = {ORIGINAL: original_programs.why_missing(originals, wanted)} if originals else {}
-    record = _cached(
-        folder / "design.json", names, (*needed, *models), families, recorded_only, needed
-    )
+    record = _cached(folder / "design.json", names, models, families, recorded_only)
     listed = tuple(_configuration(fields) for fields in record["configurations"])
     if "elements" in options.get("stream", {}):
         elements = chosen_elements(folder, options["stream"]["elements"], recorded_only)
@@ -148,7 +138,6 @@ def cached_design(
             lengths.get(program, target_seconds),
             recorded_only,
             options.get(program, {}),
-            originals,
         )
         for program in programs
         for model in record["models"]
@@ -188,7 +177,6 @@ def _cached(
     models: Sequence[str],
     families: Collection[str],
     recorded_only: bool,
-    lacking: Mapping[str, str],
 ) -> dict[str, Any]:
     """What is on disk; where it may be measured, as this machine would have it now: what it gained
     is added, what it lost is absent.
@@ -211,26 +199,17 @@ def _cached(
                 fix="measure it: make paper PROFILE=quick",
             )
         return cached
-    decided = json.loads(
-        to_json(_decided(names, models, families, lacking))
-    )  # as it will be read back
+    decided = json.loads(to_json(_decided(names, models, families)))  # as it will be read back
     if decided != cached:
         write_json(path, decided)
     return decided
 
 
 def _decided(
-    names: Sequence[str],
-    models: Sequence[str],
-    families: Collection[str],
-    lacking: Mapping[str, str],
+    names: Sequence[str], models: Sequence[str], families: Collection[str]
 ) -> dict[str, Any]:
     listed = configurations(topology(), os.sched_getaffinity(0), families, names)
-    absent = {
-        model: reason
-        for model in models
-        if (reason := lacking[model] if model in lacking else why_missing(model))
-    }
+    absent = {model: reason for model in models if (reason := why_missing(model))}
     return {
         "format": _FORMAT,
         "configurations": [asdict(one) for one in listed],
@@ -269,21 +248,13 @@ def _calibrated(
     target_seconds: float,
     recorded_only: bool,
     options: Mapping,
-    originals: str | Path,
 ) -> Workload:
-    """Of the size that was found for OpenMP: twins must do the same work to be compared."""
-    wanted = None if recorded_only else target_seconds
-    if model == ORIGINAL:
-        described = {key: value for key, value in options.items() if key == "elements"}
-        return original_programs.calibrated_original(
-            originals, program, folder, wanted, recorded_only, described
-        )
-    path = folder / f"{program}.json"
+    """The twin with the size that was found for OpenMP: both must do the same work."""
     find = partial(
         calibrate,
         program,
-        target_seconds=wanted,
-        file=path,
+        target_seconds=None if recorded_only else target_seconds,
+        file=folder / f"{program}.json",
         recorded_only=recorded_only,
         **options,
     )

@@ -12,8 +12,8 @@ from typing import Any
 
 from ..errors import InputError, Unavailable
 from ..injection import Injector
-from ..injection._interrupts import check_interrupts
 from ..injection.rules import may_realtime
+from ..injection.stressors import check_interrupts
 from ..machine import topology
 from ..measurement import Attachment, Cell
 from ..mitigation.action import with_variables
@@ -21,8 +21,7 @@ from ..mitigation.knowledge import Factor
 from ..mitigation.treatment import treat_workload
 from ..noise import NoiseConfig, stressor_noise
 from ..workloads import Workload
-from .known_causes.planting import CpuQuota, ShakenAffinity
-from .known_causes.translations import Shootdowns
+from .disturbances import CpuQuota, ShakenAffinity, Shootdowns
 
 SHAM = "sham"
 COMPETITOR = "duty"

@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from ..errors import Unavailable
-from ..machine import settings
+from ..machine import privileged, settings
 from ..measurement import Attachment
 from ..measurement.families import threads_of
 from ..workloads import Workload
@@ -176,7 +176,7 @@ class OsnoiseRecorder(KernelRecorder):
     _watching: settings.Change | None = None
 
     def _prepare(self, instance: Instance) -> None:
-        options = instance.root / "osnoise/options"
+        options = privileged.OSNOISE_OPTIONS
         if not instance.can_only_watch():
             raise Unavailable(
                 "this kernel has no osnoise tracer that only watches",
@@ -217,5 +217,5 @@ def _failed(lost: int, path: Path) -> dict:
 
 
 def _harness_threads() -> set[int]:
-    """Of this process alone: its children are injectors, and those are noise."""
+    """The threads of this process alone: its children are injectors, and those are noise."""
     return {int(name) for name in os.listdir("/proc/self/task")}

@@ -5,6 +5,7 @@ Owns the knobs of tracefs that a recording needs; the folder itself is made, and
 crash, by `machine.settings`.
 """
 
+import contextlib
 import os
 from collections.abc import Iterable
 from pathlib import Path
@@ -12,30 +13,31 @@ from pathlib import Path
 from ..errors import Unavailable
 from ..machine import kernel, privileged, settings
 
-MOUNT_POINTS = (Path("/sys/kernel/tracing"), Path("/sys/kernel/debug/tracing"))
+ROOT = Path(kernel.TRACEFS)
 WORKLOAD = "OSNOISE_WORKLOAD"
 _READ_BYTES = 1 << 16  # a read gives one page at most; pages have up to 64 KiB
 _LOSSES = ("overrun", "commit overrun", "dropped events")
 
 
-def tracefs_root() -> Path:
-    """Where tracefs is mounted.
+def opened_tracefs() -> int:
+    """A descriptor of the root of tracefs, mounted or not.
 
     Raises
     ------
     Unavailable
-        Not mounted, or not readable by this user.
+        This user may not use it, or the kernel has none.
     """
-    for folder in MOUNT_POINTS:
-        if os.access(folder / "instances", os.W_OK):
-            return folder
+    with contextlib.suppress(OSError):
+        handle = kernel.opened(kernel.TRACEFS)
+        if os.access(f"/proc/self/fd/{handle}/instances", os.W_OK):
+            return handle
+        os.close(handle)
     raise Unavailable(
         "tracefs cannot be used",
-        where=MOUNT_POINTS[0],
+        where=ROOT,
         why="the noise of the kernel cannot be recorded",
         fix=(
-            f"let the helper do it ({privileged.INSTALL}), or run as root; if it is not mounted:"
-            " mount -t tracefs nodev /sys/kernel/tracing; without:"
+            f"let the helper do it ({privileged.INSTALL}), or run as root; without:"
             ' Tracer(…, source="detours")'
         ),
     )
@@ -63,14 +65,13 @@ class Instance:
     def __init__(self, purpose: str, clock: str = "mono", buffer_kib: int = 4096):
         self._changes: list[settings.Change] = []
         self._pin = -1
-        self.repaired = tuple(settings.repair())  # first: what a dead process had mounted goes
-        self.root = MOUNT_POINTS[0]
+        self.repaired = tuple(settings.repair())
         try:
-            name = kernel.owned_name(purpose)
-            if privileged.is_hidden_instance(f"{privileged.INSTANCES}{name}"):
-                self._make_by_helper(name)
+            self.place = ROOT / "instances" / kernel.owned_name(purpose)
+            if privileged.is_hidden_instance(str(self.place)):
+                self._make_by_helper()
             else:
-                self._make(name)
+                self._make()
             for file, value in (
                 ("tracing_on", 0),
                 ("options/overwrite", 0),
@@ -82,18 +83,13 @@ class Instance:
             self.close()
             raise
 
-    def _make(self, name: str) -> None:
-        if not any(os.access(folder / "instances", os.W_OK) for folder in MOUNT_POINTS[1:]):
-            self._changes.append(settings.mount("tracefs", MOUNT_POINTS[0]))
-        self.root = tracefs_root()
-        # While it is open, nobody can unmount tracefs.
-        self._pin = os.open(self.root, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
-        self.place = self.path = self.root / "instances" / name
+    def _make(self) -> None:
+        self._pin = opened_tracefs()
         self._changes.append(settings.make_folder(self.place))
+        self.path = Path(f"/proc/self/fd/{self._pin}/instances/{self.place.name}")
 
-    def _make_by_helper(self, name: str) -> None:
+    def _make_by_helper(self) -> None:
         """Its folder cannot be reached by its name, but by a descriptor that the helper opens."""
-        self.place = self.root / "instances" / name
         self._changes.append(settings.make_folder(self.place))
         self._pin = privileged.open_instance(str(self.place))
         self.path = Path(f"/proc/self/fd/{self._pin}")
@@ -119,15 +115,14 @@ class Instance:
 
     def header_page(self) -> str:
         """The layout of the pages that `drain` returns."""
-        if self.path != self.place:
-            return privileged.header_page()
-        return (self.root / "events/header_page").read_text()
+        header = self.path.parents[1] / "events/header_page"
+        return header.read_text() if header.exists() else privileged.header_page()
 
     def can_only_watch(self) -> bool:
         """Whether osnoise has the mode that only watches (Linux 6.2)."""
-        options = str(self.root / "osnoise/options")
+        options = privileged.OSNOISE_OPTIONS
         try:
-            return any(kernel.has_flag(options, prefix + WORKLOAD) for prefix in ("", "NO_"))
+            return kernel.read_value(options, WORKLOAD).endswith(WORKLOAD)
         except OSError:
             return False
 

@@ -7,24 +7,16 @@ Owns the files; the measurements are next door.
 import statistics
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 
-from ..empty import because
 from ..errors import RunError
 from ..measurement import run_once
 from ..measurement.cache import cached_value
-from ..statistics import bootstrap_interval
 from ..workloads import Workload
-from .cost import event_costs_ns
 from .detours import record_detours
 
 _LENGTH_RUNS = 5
 _DETOURS = ["cpu", "start_ns", "duration_ns", "end_ns"]  # columns
-NO_KERNEL_EVENTS = (
-    "the kernel recorded no event for this user, so there is no cost of recording; run as root:"
-    " sudo -E make paper"
-)
 
 
 def cached_detours(path: str | Path, seconds: float, recorded_only: bool = False) -> pd.DataFrame:
@@ -84,50 +76,3 @@ def _seconds(workload: Workload) -> float:
             why=run["message"],
         )
     return float(run["region_seconds"])
-
-
-def recording_cost(
-    runs: pd.DataFrame, path: str | Path, cpus: int, recorded_only: bool = False, seed: int = 0
-) -> pd.DataFrame:
-    """What recording costs a CPU directly: events a second × cost of an event.
-
-    Parameters
-    ----------
-    runs
-        Traced runs, with `trace_events` and `wall_seconds`.
-    path
-        File of the cache of the measured costs of an event.
-    cpus
-        How many CPUs were traced.
-    recorded_only
-        True: use recorded data, measure nothing.
-    seed
-        Of the bootstrap.
-
-    Returns
-    -------
-    One row: `events_per_s` (a CPU), `event_cost_ns` with its 95 % bootstrap interval (`low_ns`,
-    `high_ns`), `cpu_share`, `blocks`. Empty where events were not recorded by the kernel.
-    """
-    if "trace_events" not in runs or not runs["trace_events"].notna().any() or "detours" in runs:
-        columns = ["events_per_s", "event_cost_ns", "low_ns", "high_ns", "cpu_share", "blocks"]
-        return because(pd.DataFrame(columns=columns), NO_KERNEL_EVENTS)
-    costs = np.array(
-        cached_value(
-            path, lambda: {"costs_ns": event_costs_ns().tolist()}, "cost of an event", recorded_only
-        )["costs_ns"]
-    )
-    rate = float(runs["trace_events"].sum() / runs["wall_seconds"].sum() / cpus)
-    low, high = bootstrap_interval(costs, "median", seed)
-    return pd.DataFrame(
-        [
-            {
-                "events_per_s": rate,
-                "event_cost_ns": np.median(costs),
-                "low_ns": low,
-                "high_ns": high,
-                "cpu_share": rate * np.median(costs) * 1e-9,
-                "blocks": costs.size,
-            }
-        ]
-    )

@@ -1,47 +1,49 @@
 """Reading what `Tracer` recorded in a campaign, all runs together or one after the other.
 
-Owns which file of a run is read, and the processes that read ahead on all CPUs. What was read is
-cached as Parquet (`_cached_events.py`).
+Owns which file of a run is read, and the cache of what was read: in the folder of the results,
+never beside data, which may come from others (a pickle can run code).
 """
 
-import json
+import hashlib
 import os
-import subprocess
-import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from functools import cache
 from pathlib import Path
 
+import joblib
 import numpy as np
 import pandas as pd
 
-from ..errors import InputError, LostEvents, NoisebookError
+from ..errors import InputError, LostEvents
 from ..measurement.table import region_notes
+from ..places import results
 from ..progress import each
-from ._cached_events import EVENTS, STOLEN, Reader, is_cached, table_of
 from ._table import empty_events, join_events
 from .detours import read_detours_run
-from .hypervisor import SHORTEST_US, stolen_of_recording, stolen_time
+from .hypervisor import stolen_of_recording
 from .osnoise import read_osnoise
 from .tracepoints import events_of_recording, read_recording
 
+EVENTS, STOLEN = "events", "stolen"  # tables of a trace
+Reader = Callable[[Path], Mapping[str, pd.DataFrame]]
 
-def _read_recording(path: Path, run: int) -> Mapping[str, pd.DataFrame]:
+
+def _read_recording(path: Path) -> Mapping[str, pd.DataFrame]:
     """Both tables of a recording of tracepoints, which is decoded one time."""
     header, raw = read_recording(path)
     return {
-        EVENTS: events_of_recording(header, raw, path, run=run),
-        STOLEN: stolen_of_recording(header, raw, path, run=run),
+        EVENTS: events_of_recording(header, raw, path),
+        STOLEN: stolen_of_recording(header, raw, path),
     }
 
 
 _READERS: dict[str, Reader] = {
-    "osnoise": lambda path, run: {EVENTS: read_osnoise(path, run=run)},
+    "osnoise": lambda path: {EVENTS: read_osnoise(path)},
     "tracepoints": _read_recording,
-    "detours": lambda path, run: {EVENTS: read_detours_run(path, run=run)},
+    "detours": lambda path: {EVENTS: read_detours_run(path)},
 }
-_MANY_BYTES = 64 << 20  # of traces; fewer are read before another process has started
-_READ_AHEAD = "from nbhelpers.tracing.campaign import read_ahead; read_ahead()"
+_CACHE_LIMIT = "4G"  # of what was read; the oldest goes
 
 
 def read_traces(folder: str | Path, runs: pd.DataFrame) -> pd.DataFrame:
@@ -56,7 +58,7 @@ def read_traces(folder: str | Path, runs: pd.DataFrame) -> pd.DataFrame:
 
     Returns
     -------
-    The events table of CONTRIBUTING.md, times from each run's `start_ns`. `attrs["cpus"]` are the
+    The events table of data/README.md, times from each run's `start_ns`. `attrs["cpus"]` are the
     CPUs that were traced; `attrs["notes"]` states which timed regions are not known.
 
     Raises
@@ -98,20 +100,15 @@ def each_trace(folder: str | Path, runs: pd.DataFrame) -> Iterator[pd.DataFrame]
         delta = delta_noise(read_traces(folder, slowest), average, runs)
     """
     numbers = [int(run) for run in _finished(runs)["run"]]
+    _cache().reduce_size(_CACHE_LIMIT)
     traces = [_trace(Path(folder), run) for run in numbers]
-    with _readers_ahead(traces) as wait_for:
-        for place, (run, trace) in enumerate(
-            each(list(zip(numbers, traces)), "reading traces", "runs")
-        ):
-            if trace is None:
-                raise _no_trace(Path(folder), run)
-            wait_for(place)
-            yield _read(trace, run)
+    for run, trace in each(list(zip(numbers, traces)), "reading traces", "runs"):
+        if trace is None:
+            raise _no_trace(Path(folder), run)
+        yield _read(trace, run)
 
 
-def stolen_times(
-    folder: str | Path, runs: pd.DataFrame, method: str = "auto", shortest_us: float = SHORTEST_US
-) -> pd.DataFrame:
+def stolen_times(folder: str | Path, runs: pd.DataFrame) -> pd.DataFrame:
     """`stolen_time` of all finished runs of a campaign, one below the other; `away_share` is their
     mean.
 
@@ -135,10 +132,7 @@ def stolen_times(
             why="its stolen time would count as none",
             fix="pass the runs that were traced",
         )
-    if (method, shortest_us) == ("auto", SHORTEST_US):
-        tables = [_read(("tracepoints", path), run, STOLEN) for run, path in paths.items()]
-    else:
-        tables = [stolen_time(path, method, shortest_us, run) for run, path in paths.items()]
+    tables = [_read(("tracepoints", path), run, STOLEN) for run, path in paths.items()]
     joined = join_events(tables).assign(
         slack_ns=np.concatenate([table["slack_ns"].to_numpy() for table in tables])
     )
@@ -204,63 +198,35 @@ def _no_trace(folder: Path, run: int) -> InputError:
 
 
 def _read(trace: tuple[str, Path], run: int, which: str = EVENTS) -> pd.DataFrame:
-    source, path = trace
     try:
-        return table_of(path, _READERS[source], run, which)
+        return _cached_tables(*trace)[which].assign(run=run)
     except LostEvents as error:
         raise LostEvents(
             f"run {run}: {error.what}", where=error.where, why=error.why, fix=error.fix
         ) from None
 
 
-@contextmanager
-def _readers_ahead(traces: Sequence[tuple[str, Path] | None]) -> Iterator[Callable[[int], None]]:
-    """Processes, one a CPU, that read the traces so that their events are kept; what is given
-    waits for the trace at a place.
-    """
-    known = [trace for trace in traces if trace is not None]
-    cpus = len(os.sched_getaffinity(0))
-    many = sum(path.stat().st_size for _, path in known) >= _MANY_BYTES
-    if cpus < 2 or len(known) < len(traces) or not many or is_cached(known[0][1]):
-        yield lambda place: None
-        return
-    readers = [_reader(known[number::cpus]) for number in range(cpus)]
-    try:
-        yield lambda place: _wait(readers[place % cpus])
-    finally:
-        for reader in readers:
-            reader.kill()
-            reader.communicate()
+def _cached_tables(source: str, path: Path) -> Mapping[str, pd.DataFrame]:
+    """All tables of a trace. They belong to its content and to the code that read it."""
+    with open(path, "rb") as file:
+        key = hashlib.file_digest(file, "sha256").hexdigest()
+    return _cache().cache(_tables, ignore=["path"])(source, key + _code(), path)
 
 
-def _reader(traces: Sequence[tuple[str, Path]]) -> subprocess.Popen:
-    reader = subprocess.Popen(
-        [sys.executable, "-c", _READ_AHEAD],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
-        text=True,
-    )
-    assert reader.stdin is not None
-    json.dump([(source, str(path.absolute())) for source, path in traces], reader.stdin)
-    reader.stdin.close()
-    reader.stdin = None  # so that `communicate` does not close it again
-    return reader
+def _tables(source: str, key: str, path: Path) -> Mapping[str, pd.DataFrame]:
+    return _READERS[source](path)
 
 
-def _wait(reader: subprocess.Popen) -> None:
-    """Until the next trace of a reader is read, or the reader has ended."""
-    assert reader.stdout is not None
-    reader.stdout.readline()
+def _cache() -> joblib.Memory:
+    """Where tables are cached; nowhere, where the folder is not this user's own."""
+    folder = results() / "events"
+    with suppress(OSError):
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    own = folder.is_dir() and folder.stat().st_uid == os.geteuid() and os.access(folder, os.W_OK)
+    return joblib.Memory(folder if own else None, verbose=0)
 
 
-def read_ahead() -> None:
-    """Read the traces that standard input names; a line of output a trace. Errors are left to who
-    reads the trace after it.
-    """
-    for source, path in json.load(sys.stdin):
-        with suppress(NoisebookError):
-            table_of(Path(path), _READERS[source], 0)
-        sys.stdout.write("\n")
-        sys.stdout.flush()
+@cache
+def _code() -> str:
+    modules = sorted(Path(__file__).parent.glob("*.py"))
+    return hashlib.sha256(b"".join(module.read_bytes() for module in modules)).hexdigest()

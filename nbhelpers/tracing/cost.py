@@ -6,11 +6,14 @@ Owns a ping-pong of two threads on one CPU that is timed in turn with and withou
 import os
 import subprocess
 import sys
+from pathlib import Path
 from typing import IO, cast
 
 import numpy as np
+import pandas as pd
 
 from ..errors import RunError
+from ..measurement.cache import cached_value
 from ._tracefs import Instance
 
 _ROUND_TRIPS = 2000
@@ -35,6 +38,35 @@ for line in sys.stdin:
         os.read(from_child, 1)
     print(time.monotonic_ns() - begin, flush=True)
 """
+
+
+def event_costs(path: str | Path, source: str, recorded_only: bool = False) -> pd.Series:
+    """The direct cost of one recorded event in ns, a value a pair of blocks, measured one time.
+
+    Parameters
+    ----------
+    path
+        File of the cache.
+    source
+        Of the events (`Tracer.source`); those of a loop cost nothing that could be measured.
+    recorded_only
+        True: read what was recorded.
+
+    Returns
+    -------
+    Series; without values where the kernel records no events.
+
+    Raises
+    ------
+    InputError
+        It was not measured yet and `recorded_only` is True.
+    """
+    if source == "detours":
+        return pd.Series(dtype=float)
+    cached = cached_value(
+        path, lambda: {"costs_ns": event_costs_ns().tolist()}, "cost of an event", recorded_only
+    )
+    return pd.Series(cached["costs_ns"])
 
 
 def event_costs_ns(blocks: int = 20, cpu: int | None = None) -> np.ndarray:

@@ -7,7 +7,6 @@ Owns the loop's file format. It needs no privilege; it shows when and for how lo
 import subprocess
 import tempfile
 from collections.abc import Collection
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -23,15 +22,18 @@ FORMAT = "noisebook detours 1"
 _FILE = "detours.bin"
 _DETOURS_A_SECOND = 20_000  # room for; the noisiest systems measured have some 2000
 _MAGIC = b"nbdetour"
-LOOP_HEADER = (  # how the files of both loops begin (workloads/detours.c, workloads/ftq.c)
-    ("magic", "S8"),
-    ("version", "u4"),
-    ("threads", "u4"),
-    ("start_ns", "i8"),
-    ("end_ns", "i8"),
-    ("quantum_ns", "i8"),
+_HEADER = np.dtype(  # how the loop's files begin (workloads/detours.c)
+    [
+        ("magic", "S8"),
+        ("version", "u4"),
+        ("threads", "u4"),
+        ("start_ns", "i8"),
+        ("end_ns", "i8"),
+        ("quantum_ns", "i8"),
+        ("resolution_ns", "i8"),
+        ("threshold_ns", "i8"),
+    ]
 )
-_HEADER = np.dtype([*LOOP_HEADER, ("resolution_ns", "i8"), ("threshold_ns", "i8")])
 _THREAD = np.dtype(
     [
         ("cpu", "i4"),
@@ -45,13 +47,6 @@ _THREAD = np.dtype(
     ]
 )
 _DETOUR = np.dtype([("start_ns", "i8"), ("duration_ns", "i8")])
-
-
-@dataclass(frozen=True)
-class _Recording:
-    header: np.void
-    threads: np.ndarray
-    detours: pd.DataFrame
 
 
 def record_detours(
@@ -113,31 +108,28 @@ def record_detours(
         )
     options = ["--for", fixed, "--capacity", str(_capacity(seconds))]
     options += ["--threshold", str(int(threshold_ns))] if threshold_ns is not None else []
-    content, words = run_loop("detours", seconds, cpus, options)
-    recording = _parse(content, "the detour loop")
-    detours = recording.detours
-    detours.attrs = _attributes(recording) | {
+    content, words = _run_loop(seconds, cpus, options)
+    header, threads, detours = _parse(content, "the detour loop")
+    spent_ns = int((threads["end_ns"] - threads["begin_ns"]).sum())
+    detours.attrs = {
         "resolution_ns": float(words["resolution_ns"]),
+        "threshold_ns": int(header["threshold_ns"]),
+        "overhead": float(detours["duration_ns"].sum() / max(spent_ns, 1)),
+        "seconds": spent_ns * 1e-9 / max(len(threads), 1),
+        "cpus": sorted(threads["cpu"].tolist()),
         "clock": words["clock"],
     }
     return detours
 
 
-def run_loop(
-    program: str, seconds: float, cpus: Collection[int] | None, options: Collection[str]
+def _run_loop(
+    seconds: float, cpus: Collection[int] | None, options: Collection[str]
 ) -> tuple[bytes, dict[str, str]]:
-    """Run one of the loops that watch noise; returns the bytes that it wrote, and the words of the
-    line that it printed.
-
-    Raises
-    ------
-    RunError
-        The program is not built, or failed.
-    """
+    """The bytes that the loop wrote, and the words of the line that it printed."""
     with tempfile.TemporaryDirectory(prefix="noisebook-") as folder:
         path = Path(folder) / _FILE
         command = [
-            str(program_path(binary_folder() / program)),
+            str(program_path(binary_folder() / "detours")),
             "--seconds",
             repr(float(seconds)),
             "--out",
@@ -157,7 +149,7 @@ def run_loop(
             ) from None
         if done.returncode:
             raise RunError(
-                f"the loop '{program}' failed",
+                "the detour loop failed",
                 where=" ".join(command),
                 why=(done.stderr or done.stdout).strip()[-300:],
             )
@@ -188,23 +180,6 @@ def detour_workload(seconds: float, folder: str | Path, fixed: str = "work") -> 
     return Workload(
         "detours", "external", (*command, "--out", str(path)), timeout_s=60 + 30 * seconds
     )
-
-
-def read_loop(folder: str | Path) -> pd.DataFrame:
-    """Read the detours of the last run of `detour_workload(seconds, folder)`; attrs as of
-    `record_detours`.
-
-    Raises
-    ------
-    LostEvents
-        There were more detours than room for them.
-    InputError
-        A damaged file.
-    """
-    path = Path(folder) / _FILE
-    recording = _parse(read_trace(path), path)
-    recording.detours.attrs = _attributes(recording)
-    return recording.detours
 
 
 class DetourTracer(Attachment):
@@ -287,7 +262,7 @@ def read_detours_run(path: str | Path, run: int | None = None) -> pd.DataFrame:
 
     Returns
     -------
-    The events table of CONTRIBUTING.md, of kind hardware, source detour, policy SCHED_OTHER. attrs
+    The events table of data/README.md, of kind hardware, source detour, policy SCHED_OTHER. attrs
     also have `watched`: when each CPU's loop began and ended, cpu -> (ns, ns).
 
     Raises
@@ -301,8 +276,8 @@ def read_detours_run(path: str | Path, run: int | None = None) -> pd.DataFrame:
     line, _, body = content.partition(b"\n")
     header = parse_header(line, FORMAT, path)
     run = header_integer(header, "run", path) if run is None else run
-    recording = _parse(body, path)
-    detours, count = recording.detours, len(recording.detours)
+    loop, threads, detours = _parse(body, path)
+    count = len(detours)
     events = noise_events(
         {
             "run": run,
@@ -319,13 +294,12 @@ def read_detours_run(path: str | Path, run: int | None = None) -> pd.DataFrame:
         },
         clock="monotonic",
         tracer="detours",
-        cpus=sorted(set(recording.threads["cpu"].tolist())),
+        cpus=sorted(set(threads["cpu"].tolist())),
     )
     events.attrs["watched"] = {
-        int(thread["cpu"]): (int(thread["begin_ns"]), int(thread["end_ns"]))
-        for thread in recording.threads
+        int(thread["cpu"]): (int(thread["begin_ns"]), int(thread["end_ns"])) for thread in threads
     }
-    return clip_to_window(events, 0, int(recording.header["end_ns"] - recording.header["start_ns"]))
+    return clip_to_window(events, 0, int(loop["end_ns"] - loop["start_ns"]))
 
 
 def _damaged(what: str, path: str | Path) -> InputError:
@@ -334,7 +308,8 @@ def _damaged(what: str, path: str | Path) -> InputError:
     )
 
 
-def _parse(content: bytes, path: str | Path) -> _Recording:
+def _parse(content: bytes, path: str | Path) -> tuple[np.void, np.ndarray, pd.DataFrame]:
+    """Header, threads and detours of a file of the loop."""
     if len(content) < _HEADER.itemsize or content[:8] != _MAGIC:
         raise _damaged("not a file of the detour loop", path)
     header = np.frombuffer(content, _HEADER, 1)[0]
@@ -361,7 +336,7 @@ def _parse(content: bytes, path: str | Path) -> _Recording:
         )
     detours = np.frombuffer(content, _DETOUR, -1, begin)
     _check_detours(detours, threads, int(header["end_ns"] - header["start_ns"]), path)
-    return _Recording(header, threads, _as_table(detours, threads))
+    return header, threads, _as_table(detours, threads)
 
 
 def _check_detours(
@@ -395,15 +370,3 @@ def _as_table(detours: np.ndarray, threads: np.ndarray) -> pd.DataFrame:
             "end_ns": start_ns + duration_ns,
         }
     )
-
-
-def _attributes(recording: _Recording) -> dict:
-    threads, header = recording.threads, recording.header
-    spent_ns = int((threads["end_ns"] - threads["begin_ns"]).sum())
-    return {
-        "resolution_ns": int(header["resolution_ns"]),
-        "threshold_ns": int(header["threshold_ns"]),
-        "overhead": float(recording.detours["duration_ns"].sum() / max(spent_ns, 1)),
-        "seconds": spent_ns * 1e-9 / max(len(threads), 1),
-        "cpus": sorted(threads["cpu"].tolist()),
-    }

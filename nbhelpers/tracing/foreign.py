@@ -12,10 +12,12 @@ import pandas as pd
 from ..errors import InputError
 from ..progress import each
 from ._files import read_trace
-from ._table import join_events
-from .osnoise import read_osnoise, window_from_workload
+from ._table import KINDS, join_events
+from .osnoise import lines_of_noise, read_osnoise
 
-_DURATION = re.compile(rb"^Total Duration:\s*(\d+\.?\d*(?:[eE][+-]?\d+)?)\s*seconds", re.MULTILINE)
+_DURATION = re.compile(
+    rb"^Total Duration:\s*(\d+\.?\d*(?:[eE][+-]?\d{1,2})?)\s*seconds", re.MULTILINE
+)
 _BESIDE = (".benchout", ".out")
 _NO_TRACES = (*_BESIDE, ".json", ".md", ".stats")
 
@@ -62,7 +64,7 @@ def read_foreign_traces(folder: str | Path, workload: str) -> tuple[pd.DataFrame
         )
     rows, tables = [], []
     for run, path in enumerate(each(paths, "reading traces", "files")):
-        window = window_from_workload(path, workload, _seconds_within(path))
+        window = window_from_workload(path, workload)
         tables.append(read_osnoise(path, window=window, workload=workload, run=run))
         rows.append(
             {
@@ -76,7 +78,52 @@ def read_foreign_traces(folder: str | Path, workload: str) -> tuple[pd.DataFrame
     return pd.DataFrame(rows), join_events(tables)
 
 
-def _seconds_within(path: Path) -> float | None:
-    """What the trace states; None: another file must."""
-    found = _DURATION.search(read_trace(path))
-    return float(found[1]) if found else None
+def window_from_workload(path: str | Path, workload: str) -> tuple[int, int]:
+    """The timed region as the published method finds it (Persson et al. 2025, their released
+    scripts): ns, in the events' clock.
+
+    It begins at the earliest start of a `thread_noise` that carries the workload's name and lasts
+    what the program printed. So it includes the start of the process: the window lies early by that
+    time. With process ids and a marked region (our traces) nothing of this is needed.
+
+    Parameters
+    ----------
+    path
+        The trace; in it or in a file NAME.benchout or NAME.out next to it stands a line `Total
+        Duration: 2.17 seconds`.
+    workload
+        Name (comm) of the workload, at most 15 characters of it are in a trace.
+
+    Raises
+    ------
+    InputError
+        The workload is not in the trace, or its length is nowhere.
+    """
+    columns = lines_of_noise(path)
+    thread = columns["kind"] == KINDS.index("thread")
+    own = thread & (columns["source"] == workload[:15])
+    if not own.any():
+        names = sorted(set(columns["source"][thread]))
+        raise InputError(
+            f"no thread named '{workload[:15]}' in the trace",
+            where=path,
+            why="its first event shows when the workload began",
+            fix=f"threads seen: {', '.join(names[:20])}",
+        )
+    start_ns = int(columns["start_ns"][own].min())
+    return start_ns, start_ns + round(1e9 * _printed_seconds(Path(path)))
+
+
+def _printed_seconds(path: Path) -> float:
+    base = path.with_suffix("") if path.suffix == ".gz" else path
+    beside = [base.with_suffix(suffix) for suffix in _BESIDE]
+    texts = [read_trace(path), *(each.read_bytes() for each in beside if each.exists())]
+    found = [float(one[1]) for text in texts if (one := _DURATION.search(text))]
+    if not found or not 0 < found[0] < 1e9:
+        raise InputError(
+            "how long the workload ran is nowhere",
+            where=path,
+            why="the window of the trace needs its end",
+            fix=f"write 'Total Duration: X seconds' into {beside[0]}",
+        )
+    return found[0]

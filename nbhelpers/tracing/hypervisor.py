@@ -14,25 +14,21 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
-from ..errors import InputError
 from ._files import header_integer, header_integers
 from ._missing_switches import RUNTIME, SWITCH
 from ._table import NO_PID, REPLAY_PRIORITY, clip_to_window, join_events, noise_events
 from .netduration import with_children
 from .tracepoints import read_recording
 
-METHODS = ("account", "ticks")
 _Side = Literal["left", "right"]
-SHORTEST_US = 30.0  # 99 % of the intervals in which nothing was stolen close within 17 µs
+SHORTEST_NS = 30_000  # 99 % of the intervals in which nothing was stolen close within 17 µs
 TICK = "local_timer_entry"
 PERIODS_NS = (1_000_000, 10_000_000 / 3, 4_000_000, 10_000_000)  # HZ 1000, 300, 250, 100
 ON_TIME_NS = 20_000  # a tick comes within 10 µs of its grid, if nothing keeps it
 _TIME_BITS = 44  # of a key of CPU and time: recordings of at most 4.8 hours
 
 
-def stolen_time(
-    path: str | Path, method: str = "auto", shortest_us: float = SHORTEST_US, run: int | None = None
-) -> pd.DataFrame:
+def stolen_time(path: str | Path, run: int | None = None) -> pd.DataFrame:
     """Time in which the workload had a CPU and the CPU did not run, from a recording of
     tracepoints.
 
@@ -40,99 +36,74 @@ def stolen_time(
     ----------
     path
         a file that `Tracer` wrote, of the source tracepoints.
-    method
-        "account": between two entries of a thread's account (sched_stat_runtime, written at each
-        tick and switch) it ran without a pause, and what the account lacks of the wall clock was
-        stolen. The length is exact, the place known to the stretch between two records (a tick at
-        most). "ticks": a tick that comes late by d while the CPU was busy means that it was away
-        for at least d, up to its coming: a lower bound, and gaps between two ticks are not seen at
-        all. "auto": the account, where it was recorded.
-    shortest_us
-        Less is taken for the error of the clocks.
     run
         Number of the run; None: the one that the file states.
 
     Returns
     -------
-    events : an events table, kind hardware, source "stolen" or "late tick", with the column
-    `slack_ns`: how much earlier or later it may have
-        been. attrs: `method`, `away_share`: share of the ticks that came late while a CPU was busy.
-        Each tick being a look at the CPU at a time that the hypervisor does not know, that share
-        estimates the share of time away, short gaps included. `all_ns`: what the accounts of all
-        threads lack, the workload's or not (None for "ticks"): that is what /proc/stat calls steal.
-        Only what made the *workload* wait is in the table: what interrupted other threads, or
-        lay within an interrupt, is part of their events already. Time stolen while the CPU was
-        idle, or within `shortest_us`, is in neither.
+    events : an events table, kind hardware, source "stolen", with the column `slack_ns`: how much
+    earlier or later it may have been. attrs: `method` ("account", or "not recorded" where the
+    scheduler's account was not), `away_share`: share of the ticks that came late while a CPU was
+    busy. Each tick being a look at the CPU at a time that the hypervisor does not know, that share
+    estimates the share of time away, short gaps included. `all_ns`: what the accounts of all
+    threads lack, the workload's or not (None: not recorded): that is what /proc/stat calls steal.
+    Only what made the *workload* wait is in the table: what interrupted other threads, or lay
+    within an interrupt, is part of their events already. Time stolen while the CPU was idle, or
+    less than 30 µs, is in neither.
 
     Raises
     ------
     InputError
-        Not a recording of tracepoints, or one without the account where it was requested.
+        Not a recording of tracepoints.
     LostEvents
         The kernel dropped events of this run.
+
+    Notes
+    -----
+    Between two entries of a thread's account (sched_stat_runtime, written at each tick and switch)
+    it ran without a pause, and what the account lacks of the wall clock was stolen. The length is
+    exact, the place known to the stretch between two records. Ticks alone are no rival: one that
+    comes late gives a lower bound, and gaps between two ticks are not seen at all.
     """
-    return stolen_of_recording(*read_recording(path), path, method, shortest_us, run)
+    return stolen_of_recording(*read_recording(path), path, run)
 
 
 def stolen_of_recording(
     header: dict,
     raw: pd.DataFrame,
     path: str | Path,
-    method: str = "auto",
-    shortest_us: float = SHORTEST_US,
     run: int | None = None,
 ) -> pd.DataFrame:
     """`stolen_time` of what `read_recording` returned; `path` is for messages."""
     window = header_integer(header, "start_ns", path), header_integer(header, "end_ns", path)
     run = header_integer(header, "run", path) if run is None else run
-    return stolen_from_tracepoints(
-        raw, header_integers(header, "workload_pids", path), window, method, shortest_us, run
-    )
+    return stolen_from_tracepoints(raw, header_integers(header, "workload_pids", path), window, run)
 
 
 def stolen_from_tracepoints(
     raw: pd.DataFrame,
     workload_pids: Collection[int],
     window: tuple[int, int],
-    method: str = "auto",
-    shortest_us: float = SHORTEST_US,
     run: int = 0,
 ) -> pd.DataFrame:
     """`stolen_time` of a table of tracepoints (see `noise_from_tracepoints`) and the timed region,
     ns, in its clock.
     """
-    if method not in ("auto", *METHODS):
-        raise InputError(
-            f"unknown method {method!r}", fix=f"use auto or one of {', '.join(METHODS)}"
-        )
-    has_account = bool((raw["event"] == RUNTIME).any())
-    if method == "account" and not has_account:
-        raise InputError(
-            "the scheduler's account was not recorded",
-            fix='use method="ticks", or record the run again',
-        )
-    method = ("account" if has_account else "ticks") if method == "auto" else method
     records = _Records.of(raw, workload_pids)
     ticks = _late_ticks(records, window)
-    if method == "account":
-        lacking = _lacking(raw, records, shortest_us * 1e3)
-        gaps = _from_account(lacking[lacking["of_workload"]], records, ticks)
-        all_ns = int(lacking.loc[_overlap(lacking, window), "lack_ns"].sum())
-    else:
-        gaps, all_ns = _from_ticks(ticks, shortest_us * 1e3), None
-    table = _table(gaps, method, run, window)
+    lacking = _lacking(raw, records)
+    gaps = _from_account(lacking[lacking["of_workload"]], records, ticks)
+    table = _table(gaps, run, window)
     busy = ticks[ticks["busy"]]
+    has_account = bool((raw["event"] == RUNTIME).any())
+    within = (lacking["to_ns"] > window[0]) & (lacking["from_ns"] < window[1])
     table.attrs |= {
-        "method": method,
+        "method": "account" if has_account else "not recorded",
         "away_share": float((busy["late_ns"] > ON_TIME_NS).mean()) if len(busy) else 0.0,
-        "all_ns": all_ns,
+        "all_ns": int(lacking.loc[within, "lack_ns"].sum()) if has_account else None,
         "cpus": sorted(set(raw["cpu"].tolist())),
     }
     return table
-
-
-def _overlap(intervals: pd.DataFrame, window: tuple[int, int]) -> pd.Series:
-    return (intervals["to_ns"] > window[0]) & (intervals["from_ns"] < window[1])
 
 
 def with_stolen_time(events: pd.DataFrame, stolen: pd.DataFrame) -> pd.DataFrame:
@@ -335,7 +306,7 @@ class _Accounts:
         )
 
 
-def _lacking(raw: pd.DataFrame, records: _Records, shortest_ns: float) -> pd.DataFrame:
+def _lacking(raw: pd.DataFrame, records: _Records) -> pd.DataFrame:
     """Where something was stolen between two entries of a thread's account, without a switch.
 
     Columns `cpu`, `from_ns`, `to_ns`, `lack_ns` (wall time less CPU time), `of_workload`. The first
@@ -368,7 +339,7 @@ def _lacking(raw: pd.DataFrame, records: _Records, shortest_ns: float) -> pd.Dat
             "of_workload": np.isin(pid[at], records.workload_pids),
         }
     )
-    return table[unbroken & (lack_ns >= shortest_ns)]
+    return table[unbroken & (lack_ns >= SHORTEST_NS)]
 
 
 def _without_interrupts(
@@ -405,22 +376,7 @@ def _placed(interval: dict, records: _Records, entry: np.ndarray, came: set) -> 
     return rows
 
 
-def _from_ticks(ticks: pd.DataFrame, shortest_ns: float) -> pd.DataFrame:
-    """One row a gap: from the first tick that was due in it to the one that ended it."""
-    late = ticks[(ticks["late_ns"] >= shortest_ns) & ticks["busy"]].drop_duplicates(
-        ["cpu", "came_ns"]
-    )
-    return pd.DataFrame(
-        {
-            "cpu": late["cpu"],
-            "start_ns": late["due_ns"],
-            "duration_ns": late["late_ns"],
-            "slack_ns": 0,
-        }
-    )
-
-
-def _table(gaps: pd.DataFrame, method: str, run: int, window: tuple[int, int]) -> pd.DataFrame:
+def _table(gaps: pd.DataFrame, run: int, window: tuple[int, int]) -> pd.DataFrame:
     count = len(gaps)
     gaps = gaps.sort_values(["start_ns", "cpu"], kind="stable")
     events = noise_events(
@@ -428,7 +384,7 @@ def _table(gaps: pd.DataFrame, method: str, run: int, window: tuple[int, int]) -
             "run": run,
             "cpu": gaps["cpu"],
             "kind": ["hardware"] * count,
-            "source": [{"account": "stolen", "ticks": "late tick"}[method]] * count,
+            "source": ["stolen"] * count,
             "start_ns": gaps["start_ns"],
             "duration_ns": gaps["duration_ns"],
             "end_ns": gaps["start_ns"] + gaps["duration_ns"],

@@ -42,6 +42,7 @@ _STATE_MASK = (
     0xFF  # the bits of prev_state that mean "sleeps"; above them is only the mark "preempted" (R+)
 )
 _WORKLOAD, _IDLE, _OTHER = range(3)
+_NOBODY = -1
 
 
 def noise_from_tracepoints(
@@ -80,7 +81,7 @@ def noise_from_tracepoints(
 
     Returns
     -------
-    The events table of CONTRIBUTING.md. attrs: `inferred_switches`, how many switches the kernel
+    The events table of data/README.md. attrs: `inferred_switches`, how many switches the kernel
     did not report, and `ambiguous_ns`, CPU time that could be either thread's.
 
     Notes
@@ -91,14 +92,14 @@ def noise_from_tracepoints(
     there and has not run elsewhere since; idle if the CPU had nothing else to do; else other.
     """
     inferred = infer_switches(raw)
-    trace = _Trace.of(inferred.raw)
+    trace = _Trace.of(_with_ends(_in_order(inferred.raw), recorded))
     of_workload = with_children(raw, workload_pids)
     # what each event took from the thread beneath it
     net_ns = np.zeros(len(trace.time_ns), dtype=np.int64)
     parts = [_nmis(trace, net_ns), _interrupts(trace, net_ns), _softirqs(trace, net_ns)]
     for part in parts:
         part["interrupted"] = _role(trace.pid[part.pop("last")], of_workload)
-    parts.append(_threads(trace, net_ns, of_workload, excluded_pids, recorded))
+    parts.append(_threads(trace, net_ns, of_workload, excluded_pids))
     events = _table(parts, run)
     events = clip_to_window(events, *window) if window else events
     events.attrs |= {"inferred_switches": inferred.count, "ambiguous_ns": inferred.ambiguous_ns}
@@ -121,8 +122,6 @@ class _Trace:
 
     @classmethod
     def of(cls, raw: pd.DataFrame) -> "_Trace":
-        order = np.lexsort((raw["time_ns"].to_numpy(), raw["cpu"].to_numpy()))
-        raw = raw.iloc[order] if (np.diff(order) != 1).any() else raw
         event = raw["event"].astype("category").cat
         names = list(event.categories)
         code = event.codes.to_numpy()
@@ -164,6 +163,37 @@ class _Trace:
         for same in (self.cpu, self.family, self.number):
             match &= same[first] == same[last]
         return first[match], last[match]
+
+
+def _in_order(raw: pd.DataFrame) -> pd.DataFrame:
+    """By CPU and time."""
+    order = np.lexsort((raw["time_ns"].to_numpy(), raw["cpu"].to_numpy()))
+    return raw.iloc[order] if (np.diff(order) != 1).any() else raw
+
+
+def _with_ends(raw: pd.DataFrame, recorded: tuple[int, int] | None) -> pd.DataFrame:
+    """With a switch at both ends of the recording: who ran before a CPU's first switch had run
+    since it began, and who was switched in last ran until it ended.
+    """
+    switches = raw[raw["event"] == SWITCH]
+    if recorded is None or not len(switches):
+        return raw
+    first, last = (switches.drop_duplicates("cpu", keep=end) for end in ("first", "last"))
+    times = raw.groupby("cpu")["time_ns"]
+    began_ns, ended_ns = times.first().clip(upper=recorded[0]), times.last().clip(lower=recorded[1])
+    begins = first.assign(
+        time_ns=first["cpu"].map(began_ns), prev_pid=_NOBODY, next_pid=first["prev_pid"]
+    )
+    ends = last.assign(
+        time_ns=last["cpu"].map(ended_ns),
+        next_pid=_NOBODY,
+        prev_pid=last["next_pid"],
+        prev_prio=last["next_prio"],
+        prev_comm=last["next_comm"],
+    )
+    names = [table["prev_comm"].astype("category").array for table in (begins, raw, ends)]
+    whole = pd.concat([table.drop(columns="prev_comm") for table in (begins, raw, ends)])
+    return _in_order(whole.assign(prev_comm=unite_texts(names)))
 
 
 def with_children(raw: pd.DataFrame, pids: Collection[int]) -> np.ndarray:
@@ -265,9 +295,8 @@ def _threads(
     net_ns: np.ndarray,
     workload_pids: np.ndarray,
     excluded: Collection[int],
-    recorded: tuple[int, int] | None,
 ) -> dict:
-    spans = _spans(trace, net_ns, recorded)
+    spans = _spans(trace, net_ns)
     role = _displaced(trace, spans, workload_pids)
     noise = ~np.isin(spans["pid"], [0, *workload_pids, *excluded])
     part = {name: values[noise] for name, values in spans.items() if name not in ("switch", "prio")}
@@ -281,14 +310,14 @@ def _threads(
     }
 
 
-def _spans(trace: _Trace, net_ns: np.ndarray, recorded: tuple[int, int] | None) -> dict:
+def _spans(trace: _Trace, net_ns: np.ndarray) -> dict:
     """Every stretch of time a thread ran: from its switch-in to its switch-out."""
     switch = np.flatnonzero(trace.of_family(SWITCH))
     raw, cpu = trace.raw, trace.cpu
     first, last = switch[:-1], switch[1:]
     same = cpu[first] == cpu[last]
     first, last = first[same], last[same]
-    whole = {
+    return {
         "switch": first,
         "cpu": cpu[first],
         "start_ns": trace.time_ns[first],
@@ -297,55 +326,6 @@ def _spans(trace: _Trace, net_ns: np.ndarray, recorded: tuple[int, int] | None) 
         "pid": raw["next_pid"].to_numpy()[first],
         "prio": raw["prev_prio"].to_numpy()[last],
         "source": raw["prev_comm"].astype("category").array[last],
-    }
-    if recorded is None or not len(switch):
-        return whole
-    return _joined(
-        [
-            _open_begin(trace, net_ns, switch, recorded[0]),
-            whole,
-            _open_end(trace, net_ns, switch, recorded[1]),
-        ]
-    )
-
-
-def _open_begin(trace: _Trace, net_ns: np.ndarray, switch: np.ndarray, began_ns: int) -> dict:
-    """Who ran before a CPU's first switch had run since recording began: nobody else was switched
-    in.
-    """
-    last = switch[np.r_[True, trace.cpu[switch[1:]] != trace.cpu[switch[:-1]]]]
-    first = np.searchsorted(trace.cpu, trace.cpu[last])
-    start_ns = np.minimum(began_ns, trace.time_ns[first])
-    taken = np.cumsum(net_ns)
-    duration_ns = trace.time_ns[last] - start_ns - (taken[last] - taken[first] + net_ns[first])
-    return {
-        "switch": np.full(len(last), -1),
-        "cpu": trace.cpu[last],
-        "start_ns": start_ns,
-        "end_ns": trace.time_ns[last],
-        "duration_ns": np.maximum(duration_ns, 0),
-        "pid": trace.raw["prev_pid"].to_numpy()[last],
-        "prio": trace.raw["prev_prio"].to_numpy()[last],
-        "source": trace.raw["prev_comm"].astype("category").array[last],
-    }
-
-
-def _open_end(trace: _Trace, net_ns: np.ndarray, switch: np.ndarray, ended_ns: int) -> dict:
-    """Who was switched in last on a CPU ran until recording ended."""
-    first = switch[np.r_[trace.cpu[switch[1:]] != trace.cpu[switch[:-1]], True]]
-    last = np.searchsorted(trace.cpu, trace.cpu[first], side="right") - 1
-    end_ns = np.maximum(ended_ns, trace.time_ns[last])
-    taken = np.cumsum(net_ns)
-    duration_ns = end_ns - trace.time_ns[first] - (taken[last] - taken[first])
-    return {
-        "switch": first,
-        "cpu": trace.cpu[first],
-        "start_ns": trace.time_ns[first],
-        "end_ns": end_ns,
-        "duration_ns": np.maximum(duration_ns, 0),
-        "pid": trace.raw["next_pid"].to_numpy()[first],
-        "prio": trace.raw["next_prio"].to_numpy()[first],
-        "source": trace.raw["next_comm"].astype("category").array[first],
     }
 
 
@@ -368,11 +348,7 @@ def _displaced(trace: _Trace, spans: dict, workload_pids: np.ndarray) -> np.ndar
     waits = known & (role[anchor] == _WORKLOAD) & preempted[anchor] & (back_ns[anchor] >= time_ns)
     result = np.where(waits, _WORKLOAD, np.where(known & (role[anchor] == _IDLE), _IDLE, _OTHER))
     at = np.searchsorted(switch, spans["switch"])
-    return np.where(
-        spans["switch"] >= 0,
-        result[np.minimum(at, len(switch) - 1)] if len(switch) else _OTHER,
-        _OTHER,
-    )
+    return result[at]
 
 
 def _next_run(trace: _Trace, switch: np.ndarray, workload_pids: np.ndarray) -> np.ndarray:

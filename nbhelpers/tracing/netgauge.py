@@ -1,9 +1,10 @@
-"""Detours as files that other tools read and write: Netgauge's selfish format, which is LogGOPSim's
-noise trace; and their summary.
+"""Detours in files of other tools: Netgauge's selfish format, which is LogGOPSim's noise trace; and
+their summary.
 
 Owns the text format, nothing of how detours are recorded.
 """
 
+import io
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,9 +13,7 @@ import numpy as np
 import pandas as pd
 
 from ..errors import InputError
-from ..files import write_atomically
 from ._files import read_trace
-from .ftq import one_cpu
 
 # What a comment line is about, by the first of these words in it (its wording has changed between
 # versions), and what its last number is called.
@@ -25,54 +24,6 @@ _COMMENTS = {
     "cycle": "resolution_ns",
     "resolution": "resolution_ns",
 }
-
-
-def write_netgauge(detours: pd.DataFrame, path: str | Path, cpu: int | None = None) -> Path:
-    """Write the detours of a CPU as Netgauge's selfish benchmark does: start, tab, duration, both
-    ns, between comment lines.
-
-    Parameters
-    ----------
-    detours
-        Of `record_detours` or `read_netgauge`; times count from the first detour of a file of
-        Netgauge, here from the loop's start.
-    cpu
-        Whose; None: the only one.
-
-    Notes
-    -----
-    Netgauge's duration is what the gap took beyond one reading of the clock; ours is the whole gap,
-    so `resolution_ns` is taken off here.
-
-    Raises
-    ------
-    InputError
-        Several CPUs and none chosen, or no detour of that CPU.
-    """
-    chosen, attrs = one_cpu(detours, cpu), detours.attrs
-    reading_ns = 0 if attrs.get("net") else int(round(attrs.get("resolution_ns", 0)))
-    durations_ns = np.maximum(chosen["duration_ns"] - reading_ns, 1)
-    resolution_ns = attrs.get("resolution_ns")
-    seconds = attrs.get("seconds", float(chosen["end_ns"].max()) / 1e9)
-    threshold = (
-        attrs["threshold_ns"] / resolution_ns * 100
-        if resolution_ns and "threshold_ns" in attrs
-        else None
-    )
-    head = [
-        "# selfish detour, recorded by Noisebook",
-        resolution_ns and f"# minimal cycle length [ns]: {resolution_ns:.6f}",
-        threshold and f"# threshold [% min cycle]: {threshold:.0f}",
-        "# start_ns\tduration_ns",
-    ]
-    tail = [
-        f"# CPU overhead due to noise: {durations_ns.sum() / seconds / 1e7:.4f}%",
-        f"# Measurement period: {seconds:.6f} s",
-    ]
-    body = [f"{start}\t{duration}" for start, duration in zip(chosen["start_ns"], durations_ns)]
-    return write_atomically(
-        path, "\n".join([*(line for line in head if line), *body, *tail]) + "\n"
-    )
 
 
 def read_netgauge(path: str | Path, cpu: int = 0) -> pd.DataFrame:
@@ -92,54 +43,42 @@ def read_netgauge(path: str | Path, cpu: int = 0) -> pd.DataFrame:
         Unreadable, no detour, a line that is not two non-negative numbers, or starts that run
         backwards.
     """
-    comments, rows = [], []
-    for number, line in enumerate(read_trace(path).decode(errors="replace").splitlines(), start=1):
-        if line.startswith("#"):
-            comments.append(line)
-        elif line.strip():
-            rows.append(_row(line, path, number))
-    if not rows:
-        raise InputError("no detour in the trace", where=path, fix="record for longer")
-    times_ns = np.rint(np.array(rows)).astype(np.int64)
-    backwards = np.flatnonzero(np.diff(times_ns[:, 0]) < 0)
-    if backwards.size:
-        raise InputError(
-            "a detour starts before the one above it",
-            where=f"{path}, detour {backwards[0] + 2}",
-            why="a trace is a course of time",
-            fix="sort it by its first column: sort -n",
+    text = read_trace(path).decode(errors="replace")
+    try:
+        numbers = pd.read_csv(
+            io.StringIO(text),
+            sep=r"\s+",
+            comment="#",
+            header=None,
+            names=["start_ns", "duration_ns", "more"],
+            dtype=float,
         )
-    table = pd.DataFrame(
-        {
-            "cpu": np.full(len(rows), cpu),
-            "start_ns": times_ns[:, 0],
-            "duration_ns": times_ns[:, 1],
-            "end_ns": times_ns.sum(axis=1),
-        }
-    )
+    except ValueError as error:
+        raise InputError(f"no detour trace: {error}", where=path) from None
+    if not len(numbers):
+        raise InputError("no detour in the trace", where=path, fix="record for longer")
+    table = _checked(numbers, path).round().astype(np.int64)
+    table.insert(0, "cpu", cpu)
+    table["end_ns"] = table["start_ns"] + table["duration_ns"]
     if not table["end_ns"].max():
         raise InputError(
             "all detours are of 0 ns at 0", where=path, why="so the trace has no length"
         )
-    table.attrs = _attributes(table, comments)
+    table.attrs = _attributes(table, [line for line in text.splitlines() if line[:1] == "#"])
     return table
 
 
-def _row(line: str, path: str | Path, number: int) -> tuple[float, float]:
-    words = line.split()
-    try:
-        start, duration = (float(word) for word in words)
-    except ValueError:
-        raise InputError(
-            f"expected two numbers, found {line[:60]!r}",
-            where=f"{path}, line {number}",
-            why="it is not a detour trace",
-        ) from None
-    if not (0 <= start < 2**62 and 0 <= duration < 2**62):
-        raise InputError(
-            f"a time that makes no sense: {line[:60]!r}", where=f"{path}, line {number}"
-        )
-    return start, duration
+def _checked(numbers: pd.DataFrame, path: str | Path) -> pd.DataFrame:
+    table = numbers[["start_ns", "duration_ns"]]
+    wrong = numbers["more"].notna() | ~((table >= 0) & (table < 2**62)).all(axis=1)
+    backwards = table["start_ns"].diff() < 0
+    for bad, what in (
+        (wrong, "not two times that make sense"),
+        (backwards, "a detour starts before the one above it; sort them: sort -n"),
+    ):
+        if bad.any():
+            raise InputError(what, where=f"{path}, detour {int(bad.to_numpy().argmax()) + 1}")
+    return table
 
 
 def _attributes(table: pd.DataFrame, comments: list[str]) -> dict:

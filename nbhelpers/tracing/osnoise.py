@@ -6,7 +6,6 @@ include/trace/events/osnoise.h.
 
 import re
 from collections.abc import Collection
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +20,6 @@ from ._files import (
     read_trace,
     refuse_recorded_loss,
 )
-from ._osnoise_columns import NUMBERS, Lines, blocks_of_lines
 from ._table import (
     INTERRUPTED,
     KINDS,
@@ -58,26 +56,12 @@ _FORK = re.compile(
 )
 _LOST = re.compile(rb"CPU:\d+ \[LOST (?:(\d+) )?EVENTS\]")
 _WRITTEN = re.compile(rb"# entries-in-buffer/entries-written: (\d+)/(\d+)")
-_TOTAL = re.compile(r"Total Duration:\s*([0-9.eE+-]+)\s*seconds")
 _KIND = {kind.encode(): code for code, kind in enumerate(KINDS)}
-_NUMBERS = (*NUMBERS, "kind", "pid")
+_COLUMNS = (
+    *("line", "cpu", "kind", "source", "pid"),
+    *("start_ns", "duration_ns", "stamp_ns", "context_pid"),
+)  # of a line; times as the kernel printed them
 _HARDWARE = KINDS.index("hardware")
-
-
-@dataclass
-class _Lines:
-    """What was read line by line: one list a column; times as the kernel printed them."""
-
-    line: list = field(default_factory=list)  # number of the line
-    cpu: list = field(default_factory=list)
-    kind: list = field(default_factory=list)
-    source: list = field(default_factory=list)
-    pid: list = field(default_factory=list)
-    start_ns: list = field(default_factory=list)
-    duration_ns: list = field(default_factory=list)
-    stamp_ns: list = field(default_factory=list)
-    context_pid: list = field(default_factory=list)
-    forks: list = field(default_factory=list)  # (parent, child), in the order of the lines
 
 
 def read_osnoise(
@@ -110,7 +94,7 @@ def read_osnoise(
 
     Returns
     -------
-    The events table of CONTRIBUTING.md. Policies of threads are unknown ("") to osnoise, and
+    The events table of data/README.md. Policies of threads are unknown ("") to osnoise, and
     priorities 0. A `sample_threshold` that no counted event explains is of kind hardware. `end_ns`
     is the line's time stamp, because start + duration is not the end: the duration is net of nested
     noise.
@@ -165,78 +149,10 @@ def read_osnoise(
     return _events(columns, _checked_window(window, path), workload, excluded, run)
 
 
-def window_from_workload(
-    path: str | Path, workload: str, seconds: float | None = None
-) -> tuple[int, int]:
-    """The timed region as the published method finds it (Persson et al. 2025, their released
-    scripts): ns, in the events' clock.
-
-    It begins at the earliest start of a `thread_noise` that carries the workload's name and lasts
-    what the program printed. So it includes the start of the process: the window lies early by that
-    time. With process ids and a marked region (our traces) nothing of this is needed.
-
-    Parameters
-    ----------
-    path
-        The trace; next to it may be `NAME.benchout` or `NAME.out` with a line `Total Duration: 2.17
-        seconds`.
-    workload
-        Name (comm) of the workload, at most 15 characters of it are in a trace.
-    seconds
-        Length of the region, if there is no such file.
-
-    Raises
-    ------
-    InputError
-        The workload is not in the trace, or its length is nowhere.
-    """
+def lines_of_noise(path: str | Path) -> dict:
+    """All noise lines of a trace, a column a field; times as the kernel printed them."""
     _, text, first_line = _split_header(read_trace(path), path)
-    columns = _parse(text, path, first_line)
-    of_workload = (columns["kind"] == KINDS.index("thread")) & (columns["source"] == workload[:15])
-    if not of_workload.any():
-        names = sorted(
-            {
-                name
-                for name, kind in zip(columns["source"], columns["kind"])
-                if kind == KINDS.index("thread")
-            }
-        )
-        raise InputError(
-            f"no thread named '{workload[:15]}' in the trace",
-            where=path,
-            why="its first event shows when the workload began",
-            fix=f"threads seen: {', '.join(names[:20])}",
-        )
-    start_ns = int(columns["start_ns"][of_workload].min())
-    return start_ns, start_ns + round(
-        1e9 * (_printed_seconds(Path(path)) if seconds is None else seconds)
-    )
-
-
-def _printed_seconds(path: Path) -> float:
-    base = path.with_suffix("") if path.suffix == ".gz" else path
-    for candidate in (base.with_suffix(".benchout"), base.with_suffix(".out")):
-        if candidate.exists() and (found := _TOTAL.search(candidate.read_text(errors="replace"))):
-            return _positive_seconds(found[1], candidate)
-    raise InputError(
-        "how long the workload ran is nowhere",
-        where=path,
-        why="the window of the trace needs its end",
-        fix=(
-            "give seconds=, or write 'Total Duration: X seconds' into"
-            f" {base.with_suffix('.benchout')}"
-        ),
-    )
-
-
-def _positive_seconds(text: str, path: Path) -> float:
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = -1.0
-    if not 0 < seconds < 1e9:
-        raise InputError(f"'Total Duration: {text} seconds' is no duration", where=path)
-    return seconds
+    return _parse(text, path, first_line)
 
 
 def _split_header(text: bytes, path: str | Path) -> tuple[dict, bytes, int]:
@@ -255,104 +171,39 @@ def _parse(text: bytes, path: str | Path, first_line: int) -> dict:
             why="the end of the trace is missing",
             fix="record the run again",
         )
-    others, usual, seen = _Lines(), _UsualLines(), False
-    for block in blocks_of_lines(text):
-        unusual = usual.take(block, first_line)
-        seen |= len(unusual) < len(block)
-        for line in unusual.tolist():
-            seen |= _parse_line(block.row(line), others, path, first_line + line)
-        first_line += len(block)
+    rows: list[tuple] = []
+    forks: list[tuple[int, int]] = []  # (parent, child), in the order of the lines
+    seen = False
+    for number, line in enumerate(text.split(b"\n")[:-1], first_line):
+        seen |= _parse_line(line, rows, forks, path, number)
     if not seen:
         raise InputError(
             "not a trace: neither a tracer's header nor an event",
             where=path,
             fix="give the text of tracefs' file `trace`",
         )
-    return _in_order(_columns(others), usual.columns()) | {"forks": others.forks}
+    columns = dict(zip(_COLUMNS, zip(*rows))) if rows else dict.fromkeys(_COLUMNS, ())
+    source = unite_texts([pd.Categorical(columns.pop("source"))])
+    arrays = {name: np.array(column, np.int64) for name, column in columns.items()}
+    return arrays | {"source": source, "forks": forks}
 
 
-class _UsualLines:
-    """What was read of lines as the kernel prints them, a block at a time."""
-
-    def __init__(self) -> None:
-        self._sources: dict[str, int] = {}  # name -> code
-        self._meanings: dict[bytes, tuple[int, int, int] | None] = {}  # kind, code of source, pid
-        self._parts: list[dict] = []
-
-    def take(self, block: Lines, first_line: int) -> np.ndarray:
-        """Take the noise lines of a block in; returns the other ones."""
-        meanings = [self._meaning(body) for body in block.bodies]
-        kind, source, pid = (
-            np.array([meaning or (-1, -1, -1) for meaning in meanings], dtype=np.int64)
-            .reshape(-1, 3)[block.body]
-            .T
-        )
-        noise = kind >= 0
-        event = noise & (block.numbers["start_ns"] > 0)
-        columns = block.numbers | {"kind": kind, "source": source, "pid": pid}
-        columns["line"] = block.line + first_line
-        self._parts.append({name: column[event] for name, column in columns.items()})
-        return np.union1d(block.others, block.line[~noise])
-
-    def _meaning(self, body: bytes) -> tuple[int, int, int] | None:
-        if body not in self._meanings:
-            noise = _NOISE.fullmatch(body + b" start 0.000000000 duration 0 ns")
-            found = _kind_and_source(noise) if noise else None
-            if found is None or found[2] >= LARGEST_NS:
-                self._meanings[body] = None
-            else:
-                code = self._sources.setdefault(found[1], len(self._sources))
-                self._meanings[body] = found[0], code, found[2]
-        return self._meanings[body]
-
-    def columns(self) -> dict:
-        """All that was taken in."""
-        names = (*_NUMBERS, "line", "source")
-        columns = {
-            name: np.concatenate([np.zeros(0, np.int64), *(part[name] for part in self._parts)])
-            for name in names
-        }
-        columns["source"] = pd.Categorical.from_codes(
-            columns["source"], categories=pd.Index(list(self._sources), dtype="str")
-        )
-        return columns
-
-
-def _in_order(others: dict, usual: dict) -> dict:
-    """Both in the order of their lines."""
-    if not len(others["line"]):
-        return usual
-    order = np.argsort(np.concatenate([usual["line"], others["line"]]), kind="stable")
-    columns = {
-        name: np.concatenate([usual[name], others[name]])[order] for name in (*_NUMBERS, "line")
-    }
-    source = unite_texts([usual["source"], pd.Categorical(others["source"])])
-    return columns | {"source": source[order]}
-
-
-def _parse_line(row: bytes, lines: _Lines, path: str | Path, number: int) -> bool:
+def _parse_line(row: bytes, rows: list, forks: list, path: str | Path, number: int) -> bool:
     """Take one line in; true if it shows that this is a trace."""
     found = _PREFIX.fullmatch(row)
     if found is None:
         return _parse_remark(row, path, number)
     if noise := _NOISE.fullmatch(found[7]):
-        _take(lines, found, noise, path, number)
+        named = _kind_and_source(noise)
+        if named is None:
+            raise _damaged(row, path, number)
+        _append(rows, found, named, noise.groups()[2:], path, number)
     elif sample := _SAMPLE.fullmatch(found[7]):
         if sample[4] == b"0":  # otherwise the events that caused it are in the trace themselves
-            _append(
-                lines,
-                found,
-                _HARDWARE,
-                "hardware",
-                NO_PID,
-                sample[1],
-                sample[2],
-                sample[3],
-                path,
-                number,
-            )
+            hardware = _HARDWARE, "hardware", NO_PID
+            _append(rows, found, hardware, sample.groups()[:3], path, number)
     elif fork := _FORK.fullmatch(found[7]):
-        lines.forks.append((int(fork[1]), int(fork[2])))
+        forks.append((int(fork[1]), int(fork[2])))
     elif b"_noise:" in found[7][:15] or found[7].startswith(b"sample_threshold:"):
         raise _damaged(row, path, number)
     else:
@@ -397,19 +248,10 @@ def _refuse_taint(row: bytes, path: str | Path, number: int) -> None:
         )
 
 
-def _take(lines: _Lines, prefix: re.Match, noise: re.Match, path: str | Path, number: int) -> None:
-    """One *_noise line. The name goes to the last ':', because names hold ':' and ' ' and '/'
-    themselves; NMIs have none.
-    """
-    found = _kind_and_source(noise)
-    if found is None:
-        raise _damaged(prefix[0], path, number)
-    kind, source, pid = found
-    _append(lines, prefix, kind, source, pid, noise[3], noise[4], noise[5], path, number)
-
-
 def _kind_and_source(noise: re.Match) -> tuple[int, str, int] | None:
-    """Code of the kind, name of the source, process id; None: the name is damaged."""
+    """Code of the kind, name of the source, process id; None: the name is damaged. It goes to the
+    last ':', because names hold ':' and ' ' and '/' themselves; NMIs have none.
+    """
     name, colon, ident = noise[2].strip().rpartition(b":")
     if noise[1] == b"nmi":
         name, ident = b"nmi", b"0"
@@ -420,39 +262,26 @@ def _kind_and_source(noise: re.Match) -> tuple[int, str, int] | None:
 
 
 def _append(
-    lines: _Lines,
+    rows: list,
     prefix: re.Match,
-    kind: int,
-    source: str,
-    pid: int,
-    seconds: bytes,
-    nanoseconds: bytes,
-    duration: bytes,
+    named: tuple[int, str, int],
+    times: tuple[bytes, ...],
     path: str | Path,
     number: int,
 ) -> None:
-    if (
-        len(seconds) > 10
-        or len(duration) > 19
-        or len(prefix[5]) > 10
-        or len(prefix[2]) > 10
-        or pid >= LARGEST_NS
-    ):
+    """Take one event in, if its numbers can be."""
+    (kind, source, pid), (seconds, nanoseconds, duration) = named, times
+    lengths = len(seconds), len(duration) - 9, len(prefix[5]), len(prefix[2])
+    if max(lengths) > 10 or pid >= LARGEST_NS:
         raise _impossible(prefix[0], duration, path, number)
     start_ns, duration_ns = int(seconds) * 1_000_000_000 + int(nanoseconds), int(duration)
     if start_ns == 0:
         return
-    if duration_ns >= LARGEST_NS or start_ns >= LARGEST_NS or len(prefix[5]) > 9:
+    if max(start_ns, duration_ns) >= LARGEST_NS or len(prefix[5]) > 9:
         raise _impossible(prefix[0], duration, path, number)
-    lines.line.append(number)
-    lines.cpu.append(int(prefix[3]))
-    lines.kind.append(kind)
-    lines.source.append(source)
-    lines.pid.append(pid)
-    lines.start_ns.append(start_ns)
-    lines.duration_ns.append(duration_ns)
-    lines.stamp_ns.append(int(prefix[5]) * 1_000_000_000 + int(prefix[6]) * 1000)
-    lines.context_pid.append(int(prefix[2]))
+    stamp_ns = int(prefix[5]) * 1_000_000_000 + int(prefix[6]) * 1000
+    on = int(prefix[3]), kind, source, pid
+    rows.append((number, *on, start_ns, duration_ns, stamp_ns, int(prefix[2])))
 
 
 def _impossible(row: bytes, duration: bytes, path: str | Path, number: int) -> InputError:
@@ -476,12 +305,6 @@ def _damaged(row: bytes, path: str | Path, number: int) -> InputError:
 def _shown(row: bytes) -> str:
     text = row.decode(errors="replace").strip()
     return repr(text if len(text) <= 120 else text[:117] + "...")
-
-
-def _columns(lines: _Lines) -> dict:
-    names = (*_NUMBERS, "line")
-    arrays = {name: np.array(getattr(lines, name), dtype=np.int64) for name in names}
-    return arrays | {"source": np.array(lines.source, dtype=object)}
 
 
 def _checked_window(window: tuple[int, int] | None, path: str | Path) -> tuple[int, int] | None:

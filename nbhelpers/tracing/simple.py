@@ -27,7 +27,7 @@ class TracedRuns:
     runs
         The finished runs, one row each.
     events
-        Their noise events (CONTRIBUTING.md, "Tables").
+        Their noise events (data/README.md).
     source
         osnoise, tracepoints or detours.
     workload

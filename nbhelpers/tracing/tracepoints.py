@@ -87,7 +87,7 @@ def read_tracepoints(
 
     Returns
     -------
-    events : the events table of CONTRIBUTING.md, see `noise_from_tracepoints`.
+    events : the events table of data/README.md, see `noise_from_tracepoints`.
 
     Raises
     ------

@@ -134,50 +134,6 @@ def _recorder(source: str, folder: Path, buffer_kib: int) -> Attachment:
     return DetourTracer(folder)
 
 
-def tracing_sentences(
-    events: pd.DataFrame, noise: pd.DataFrame, cost: pd.DataFrame, runs: int, verdict: str
-) -> list[str]:
-    """State in sentences what tracing showed and what it cost.
-
-    Parameters
-    ----------
-    events
-        Noise events of all traced runs (`read_traces`).
-    noise
-        Their `noise_summary`.
-    cost
-        Cost of recording (`recording_cost`).
-    runs
-        How many runs were traced.
-    verdict
-        Verdict of the comparison of traced with untraced runs.
-    """
-    took = f"{noise['cpu_share'].sum():.2%} of the CPU time of a run"
-    if events.attrs.get("tracer") == "detours":
-        return [
-            f"The detours take {took}; what caused them is not known.",
-            (
-                "With and without saving the detours the same loop ran, so a difference would be"
-                f" chance, not the cost of a tracer. {verdict}"
-            ),
-        ]
-    inferred = events.attrs.get("inferred_switches", 0) / runs
-    ambiguous_ms = events.attrs.get("ambiguous_ns", 0) / 1e6 / runs
-    sentences = [
-        f"The recorded noise takes {took}.",
-        f"Tracing: {verdict}",
-        (
-            f"{inferred:.1f} switches a run were not reported by the kernel and were inferred from"
-            f" who ran next; {ambiguous_ms:.1f} ms of CPU time a run could be either thread's."
-        ),
-    ]
-    return sentences + [
-        f"Recording costs {row.cpu_share:.3%} of a CPU directly ({row.events_per_s:.0f} events a"
-        f" second and CPU, {row.event_cost_ns:.0f} ns each)."
-        for row in cost.itertuples()
-    ]
-
-
 def _recorded_source(folder: Path) -> str:
     for source in SOURCES:
         if any(folder.glob(f"run-*.{source}.gz")):

@@ -1,9 +1,11 @@
 """The workbench: the whole way from runs to a mitigation that was tried, step by step."""
 
-from .session import Session
-from .widgets import Workbench
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "Session",
-    "Workbench",
-]
+from .. import lazily
+
+if TYPE_CHECKING:
+    from .session import Session
+    from .widgets import Workbench
+else:
+    __all__, __getattr__, __dir__ = lazily(__name__)

@@ -10,14 +10,16 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 from ..errors import NoisebookError
-from .session import STATE, Session, Stopped
+from .session import Session
 
 FIRST, TRIAL, AGAIN = "measure", "try", "try-again"
 STEPS = (FIRST, TRIAL, AGAIN)
+PATIENCE_S = 10.0  # after a signal; and for what an ended process left in its pipe
 _LAST_LINES = 12  # of what a failed process wrote
 
 
@@ -73,21 +75,22 @@ class Measuring:
     ):
         self.progress = Progress(most=session.runs if step == FIRST else 2 * session.rounds)
         self._on_progress = on_run or (lambda progress: None)
-        session.save()
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "nbhelpers.workbench", step, str(session.save_folder / STATE)],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            encoding="utf-8",
-            start_new_session=True,
-        )
-        self._written: list[str] = []
-        self._readers = [
-            threading.Thread(target=read, daemon=True) for read in (self._lines, self._errors)
-        ]
-        for reader in self._readers:
-            reader.start()
+        self._stopped = False
+        choices = session.save()
+        self._errors = choices.with_suffix(".err")
+        with self._errors.open("wb") as errors:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "nbhelpers.workbench", step, str(choices)],
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                text=True,
+                encoding="utf-8",
+                start_new_session=True,
+            )
+        self._reports = threading.Thread(target=self._lines, daemon=True)
+        self._end = threading.Thread(target=self._ended, daemon=True)
+        self._reports.start()
+        self._end.start()
 
     @property
     def is_running(self) -> bool:
@@ -96,30 +99,36 @@ class Measuring:
 
     def stop(self) -> None:
         """End it: the run that is being made is lost, the finished ones stay."""
-        if self._process.poll() is None:
-            self._process.send_signal(signal.SIGINT)
+        self._stopped = True
+        threading.Thread(target=self._insist, daemon=True).start()
+
+    def _insist(self) -> None:
+        """A signal may be lost where Python cannot raise: in a destructor, in a callback."""
+        for number in (signal.SIGINT, signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
+            self._process.send_signal(number)
+            with suppress(subprocess.TimeoutExpired):
+                self._process.wait(PATIENCE_S)
+                return
 
     def wait(self) -> Progress:
         """Wait for the end."""
-        self._readers[0].join()
+        self._end.join()
         return self.progress
-
-    def _errors(self) -> None:
-        assert self._process.stderr is not None
-        for line in self._process.stderr:
-            self._written = [*self._written[1 - _LAST_LINES :], line.rstrip()]
 
     def _lines(self) -> None:
         assert self._process.stdout is not None
-        for line in self._process.stdout:
-            self._update(**json.loads(line))
+        with self._process.stdout as lines:
+            for line in lines:
+                self._update(**json.loads(line))
+
+    def _ended(self) -> None:
+        """The end is that of the process: what it left running may hold its pipe open."""
         status = self._process.wait()
-        self._readers[1].join()
-        self._process.stdout.close()
-        if self._process.stderr:
-            self._process.stderr.close()
-        known = self.progress.error or status in (0, -signal.SIGINT)
-        error = self.progress.error if known else "\n".join(self._written) or f"status {status}"
+        self._reports.join(PATIENCE_S)
+        error = self.progress.error
+        if not error and status and not self._stopped:
+            written = self._errors.read_text(errors="replace").splitlines()
+            error = "\n".join(written[-_LAST_LINES:]) or f"status {status}"
         self._update(ended=True, error=error)
 
     def _update(self, **changed: Any) -> None:
@@ -145,7 +154,7 @@ def measure_here(step: str, session: Session, write: Callable[[str], object]) ->
     }
     try:
         runs = calls[step](on_run)
-    except (Stopped, KeyboardInterrupt):
+    except KeyboardInterrupt:
         # a run may have been written and not yet reported
         done = {"done": len(session.measured())} if step == FIRST else {}
         write(json.dumps({**done, "says": "stopped; every finished run is on disk"}))

@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +21,6 @@ from ..reading import read_bytes, read_csv, read_parquet
 TABLES = (".csv", ".csv.gz", ".parquet")
 FIRST = "first"
 RUNS = "runs.jsonl"
-MOST_COLUMNS = 2000
 _MOST_FOLDERS = 2000  # looked through below one root: the current folder may be a home folder
 _DEPTH = 6
 _NO_CAMPAIGNS = ("aside", "traces", "series", "node_modules", "__pycache__")
@@ -75,18 +75,15 @@ def found_campaigns(here: Path | None = None) -> list[Recorded]:
 
 
 def _campaigns_below(root: Path) -> Iterator[Path]:
-    for number, (folder, below, files) in enumerate(os.walk(root)):
-        if number >= _MOST_FOLDERS:
-            return
+    for folder, below, files in islice(os.walk(root), _MOST_FOLDERS):
         path = Path(folder)
         if FIRST in below and _records(path / FIRST):
             below.clear()
             yield path
-            continue
+        elif {RUNS, f"{RUNS}.gz"} & set(files):
+            yield path
         deep = len(path.relative_to(root).parts) >= _DEPTH
         below[:] = [] if deep else sorted(filter(_may_hold_campaigns, below))
-        if any(name in files for name in (RUNS, f"{RUNS}.gz")):
-            yield path
 
 
 def _may_hold_campaigns(name: str) -> bool:
@@ -155,12 +152,6 @@ def _table(path: Path) -> pd.DataFrame:
             where=path,
             why="runs are judged by such a column",
             fix="give a table with a row a run and a column a metric",
-        )
-    if runs.shape[1] > MOST_COLUMNS:
-        raise InputError(
-            f"{runs.shape[1]} columns; the workbench shows at most {MOST_COLUMNS}",
-            where=path,
-            fix="filter it: nbhelpers.attribution.filter_columns",
         )
     return runs
 

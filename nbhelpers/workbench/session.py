@@ -19,7 +19,7 @@ from ..files import digest, write_json
 from ..measurement import Campaign, Cell, consequences, finished
 from ..measurement import metrics as metric_layers
 from ..mitigation import BASELINE, treatment_cells
-from ..mitigation.knowledge import Factor, Mitigation, factor_of, mitigations
+from ..mitigation.knowledge import Mitigation, factor_of, mitigations
 from ..outcomes import COST, OUTCOME, outcome_of, with_cost
 from ..places import results, shipped
 from ..reading import read_json
@@ -29,7 +29,6 @@ from .recorded import FIRST, RUNS, is_campaign, is_table, place_of, runs_of, wit
 
 if TYPE_CHECKING:
     from ..attribution import Explanation
-    from ..attribution.chance import Chance
     from ..mitigation.trials import Trial
 
 LAYERS = ("software", "kernel", "scheduler", "interrupts", "softirqs", "pressure", "throttling")
@@ -41,10 +40,6 @@ STATE = "workbench.json"
 # identify a run or its order: to limit or explain by them says nothing
 _NO_METRICS = ("run", "round", "epoch", "t0_ns", "pid", "began_unix_s")
 OnRun = Callable[[int, int, str], object]
-
-
-class Stopped(Exception):
-    """The user stopped the measuring; every finished run is on disk."""
 
 
 @dataclass(frozen=True)
@@ -93,7 +88,7 @@ class Session:
     excluded
         Metrics that may not explain.
     cutoff
-        A value; "search"; None: as `find_cutoff` finds it.
+        A value; None: as `find_cutoff` finds it.
     node
         Metric of the tree that is looked at; empty: the first factor.
     mitigation
@@ -118,7 +113,7 @@ class Session:
     cell: str = ""
     limits: tuple[Limit, ...] = ()
     excluded: tuple[str, ...] = ()
-    cutoff: float | str | None = None
+    cutoff: float | None = None
     node: str = ""
     mitigation: str = ""
     rounds: int = 20
@@ -130,9 +125,8 @@ class Session:
                 f"there is no stopping rule {self.rule!r}",
                 fix=f"choose from {', '.join(stopping.RULES)}",
             )
-        for name, least in (("runs", 1), ("rounds", 1), ("seed", 0)):
-            if getattr(self, name) < least:
-                raise InputError(f"{name} is {getattr(self, name)}; it must be at least {least}")
+        if min(self.runs, self.rounds) < 1 or self.seed < 0:
+            raise InputError("runs and rounds are at least 1, the seed at least 0")
 
     # ---- where it lies ----
 
@@ -171,8 +165,10 @@ class Session:
 
     @classmethod
     def load(cls, path: Path) -> "Session":
-        """What `save` wrote."""
+        """What `save` wrote; a folder that begins with ./ lies beside the file."""
         found = read_json(path)
+        if found["folder"].startswith("./"):
+            found["folder"] = str(Path(path).resolve().parent / found["folder"])
         found["limits"] = tuple(Limit(**limit) for limit in found["limits"])
         lists = {name: tuple(found[name]) for name in ("layers", "excluded")}
         known = {field.name for field in fields(cls)}
@@ -200,8 +196,10 @@ class Session:
         return cls(**{"folder": str(folder), "command": command} | choices)
 
     @classmethod
-    def begin(cls, command: str = "", folder: str = RECORDED, **choices: Any) -> "Session":
-        """A session of a command, or, where there is none, of recorded runs.
+    def begin(
+        cls, command: str = "", folder: str = RECORDED, saved: str = "", **choices: Any
+    ) -> "Session":
+        """A saved session, else one of a command, else of recorded runs.
 
         Parameters
         ----------
@@ -209,9 +207,13 @@ class Session:
             A command line, measured in a folder of its own; or empty.
         folder
             Of recorded runs.
+        saved
+            File of a session that was saved; nothing else counts then.
         choices
             Other attributes.
         """
+        if saved:
+            return cls.load(Path(saved))
         return cls.of_command(command, **choices) if command else cls(folder, **choices)
 
     @classmethod
@@ -258,14 +260,14 @@ class Session:
             )
         return as_workload(self.command)
 
-    def measure(self, on_run: OnRun | None = None) -> pd.DataFrame:
+    def measure(self, on_run: OnRun = lambda *_: None) -> pd.DataFrame:
         """Run the program until the stopping rule is content; go on where an earlier call stopped.
 
         Parameters
         ----------
         on_run
             Called after each run with the finished runs, the most there can be, and what the rule
-            says. May raise `Stopped`.
+            says.
 
         Returns
         -------
@@ -273,14 +275,21 @@ class Session:
         """
         done = len(self._recorded(FIRST))
         least = self.runs if self.rule == COUNT else min(self.runs, max(FEWEST_RUNS, done))
-        watch = _Watch(self, on_run)
+        says = ""
+
+        def enough(runs: pd.DataFrame) -> bool:
+            nonlocal says
+            decision = _decision(self, runs)
+            says = decision.reason
+            return decision.stop
+
         Campaign(
             self.place / FIRST,
             [Cell(BASELINE, self.workload)],
             least,
             self.seed,
             attachments=metric_layers(*self.layers),
-        ).run(watch.finished, watch.enough, self.runs)
+        ).run(lambda done, *_: on_run(done, self.runs, says), enough, self.runs)
         return self.measured()
 
     def measured(self) -> pd.DataFrame:
@@ -351,14 +360,14 @@ class Session:
         return first if first in self.table.columns else self.outcomes()[0]
 
     @property
-    def higher_is_better(self) -> bool:
-        """Whether the slow runs are those with low values."""
-        return outcome_of(self.table, self.judged).higher_is_better
-
-    @property
     def values(self) -> np.ndarray:
         """The outcomes of the runs that count."""
         return self.table[self.judged].to_numpy(float)
+
+    def limited(self, limit: Limit) -> "Session":
+        """With a limit, in place of that of the same metric."""
+        others = tuple(one for one in self.limits if one.metric != limit.metric)
+        return replace(self, limits=(*others, limit))
 
     def metrics(self) -> list[str]:
         """Columns of numbers that vary, in alphabetical order; the outcome is among them."""
@@ -409,36 +418,6 @@ class Session:
             consequences=consequences(),
         )
 
-    def chance(self, explanation: "Explanation") -> "Chance | None":
-        """What trees of shuffled tables reach, where an explanation found nothing; else None."""
-        from ..attribution.chance import accuracy_by_chance
-
-        if explanation.found or not np.isfinite(explanation.p_value):
-            return None
-        return accuracy_by_chance(
-            self.table, explanation, self.excluded, self.seed, consequences=consequences()
-        )
-
-    def candidates(self) -> dict[str, float]:
-        """Cutoffs to choose from: of `find_cutoff`, between modes, and quantiles."""
-        # independent of what is chosen later; half a second, so computed once
-        start = replace(self, excluded=(), cutoff=None, node="", mitigation="", rounds=1)
-        return _candidates(start, self.state)
-
-    def _candidates(self) -> dict[str, float]:
-        from ..attribution import classify, find_cutoff
-
-        values, higher = self.values, self.higher_is_better
-        found: dict[str, float] = {}
-        cutoff = find_cutoff(values, self.seed, higher)
-        if cutoff.value is not None:
-            found[cutoff.kind] = cutoff.value
-        modes = classify(values, "modes", higher_is_better=higher, seed=self.seed).bounds
-        found |= {f"valley {place}": bound for place, bound in enumerate(modes, 1)}
-        for name, share in (("median", 0.5), ("worst quarter", 0.75), ("worst tenth", 0.9)):
-            found[name] = float(np.quantile(values, 1 - share if higher else share))
-        return found
-
     # ---- 4: a factor ----
 
     def chosen(self, explanation: "Explanation") -> str:
@@ -449,19 +428,19 @@ class Session:
             return ""
         return str(explanation.factors["factor"].iloc[0])
 
-    def factor(self, metric: str) -> Factor | None:
-        """What is known of a metric; None: nothing is."""
-        return factor_of(metric)
-
     # ---- 5: a mitigation ----
 
     def options(self, metric: str) -> list[Mitigation]:
-        """Mitigations of the factor behind a metric, the cheapest and safest first."""
-        factor = factor_of(metric)
-        known = [mitigations()[name] for name in factor.mitigations] if factor else []
+        """Mitigations of the factor behind a metric, the cheapest and safest first, and those that
+        were tried; none without a metric.
+        """
+        factor = factor_of(metric) if metric else None
+        names = [*factor.mitigations] if factor else []
+        names += [name for name in self.pairs() if metric and name in mitigations()]
+        known = [mitigations()[name] for name in dict.fromkeys(names)]
         return sorted(known, key=lambda one: (not one.automated, *one.cost))
 
-    def try_mitigation(self, on_run: OnRun | None = None, again: bool = False) -> pd.DataFrame:
+    def try_mitigation(self, on_run: OnRun = lambda *_: None, again: bool = False) -> pd.DataFrame:
         """Measure with and without the mitigation, in turn; undone after each run.
 
         Parameters
@@ -485,44 +464,30 @@ class Session:
         step = f"{AGAIN if again else TRIAL}{self.mitigation}"
         cells = treatment_cells(self.workload, [self.mitigation])
         campaign = Campaign(self.place / step, cells, self.rounds, self.seed, max_failures=3)
-        watch = _Watch(self, on_run)
-        return finished(campaign.run(watch.trial))
+        return finished(
+            campaign.run(lambda done, total, s: on_run(done, total, f"about {s:.0f} s left"))
+        )
 
     def pairs(self, prefix: str = TRIAL) -> dict[str, tuple[pd.DataFrame, pd.DataFrame]]:
         """Untreated and treated runs of each mitigation that was tried, by its id."""
-        if self.one_campaign or self.is_table:
-            return self._pairs_of_campaign() if prefix == TRIAL else {}
+        if self.one_campaign or self.is_table:  # cells that are named by mitigations
+            tried = set(self.cells()) & set(mitigations()) if prefix == TRIAL else set()
+            tables = {name: self._first() for name in sorted(tried)}
+        else:
+            folders = sorted(self.place.glob(f"{prefix}*"))
+            tables = {one.name.removeprefix(prefix): self._recorded(one.name) for one in folders}
         found = {}
-        for folder in sorted(self.place.glob(f"{prefix}*")):
-            name, table = folder.name.removeprefix(prefix), self._recorded(folder.name)
-            if len(table) and name in set(table["cell"]):
-                found[name] = self._pair(table, name)
+        for name, table in tables.items():
+            if len(table) and {BASELINE, name} <= set(table["cell"]):
+                judged = _judged_by(table, self.judged if self.is_table else self.outcome)
+                cells = judged["cell"]
+                found[name] = judged[cells == BASELINE], judged[cells == name]
         return found
-
-    def _pairs_of_campaign(self) -> dict[str, tuple[pd.DataFrame, pd.DataFrame]]:
-        """Cells of the campaign that are named by mitigations."""
-        table, cells = self._recorded(""), set(self.cells())
-        tried = sorted(cells & set(mitigations())) if BASELINE in cells else []
-        return {name: self._pair(table, name) for name in tried}
-
-    def _pair(self, table: pd.DataFrame, name: str) -> tuple[pd.DataFrame, pd.DataFrame]:
-        table = _judged_by(table, self.judged if self.is_table else self.outcome)
-        return table[table["cell"] == BASELINE], table[table["cell"] == name]
 
     def trials(self, prefix: str = TRIAL) -> "dict[str, Trial]":
         """All mitigations that were tried, judged together: each further one costs the others."""
         start = Session(self.folder, outcome=self.outcome, seed=self.seed)
         return _trials(start, prefix, self.state)
-
-    def _trials(self, prefix: str) -> "dict[str, Trial]":
-        from ..mitigation.trials import judge_trials
-
-        whole = {
-            name: pair
-            for name, pair in self.pairs(prefix).items()
-            if min(map(len, pair)) >= 2 and self.judged in pair[1].columns
-        }
-        return judge_trials(whole, self.seed)
 
     def tried(self) -> pd.DataFrame:
         """The verdicts; see `mitigation.Report.tried`."""
@@ -538,32 +503,15 @@ def _finished_runs(folder: Path, files: tuple) -> pd.DataFrame:
 
 
 @lru_cache(maxsize=32)
-def _candidates(session: Session, state: tuple) -> dict[str, float]:
-    return session._candidates()
-
-
-@lru_cache(maxsize=32)
 def _trials(session: Session, prefix: str, state: tuple) -> "dict[str, Trial]":
-    return session._trials(prefix)
+    from ..mitigation.trials import judge_trials
 
-
-class _Watch:
-    """Says after each run how far a campaign is, and applies the stopping rule."""
-
-    def __init__(self, session: Session, on_run: OnRun | None):
-        self._session, self._on_progress = session, on_run or (lambda done, most, says: None)
-        self._says = ""
-
-    def finished(self, done: int, total: int, seconds_left: float) -> None:
-        self._on_progress(done, self._session.runs, self._says)
-
-    def enough(self, runs: pd.DataFrame) -> bool:
-        decision = _decision(self._session, runs)
-        self._says = decision.reason
-        return decision.stop
-
-    def trial(self, done: int, total: int, seconds_left: float) -> None:
-        self._on_progress(done, total, f"about {seconds_left:.0f} s left")
+    whole = {
+        name: pair
+        for name, pair in session.pairs(prefix).items()
+        if min(map(len, pair)) >= 2 and session.judged in pair[1].columns
+    }
+    return judge_trials(whole, session.seed)
 
 
 def _decision(session: Session, runs: pd.DataFrame) -> stopping.Decision:
@@ -572,8 +520,7 @@ def _decision(session: Session, runs: pd.DataFrame) -> stopping.Decision:
     if runs.empty:
         return stopping.Decision(False, "no runs yet")
     costs = with_cost(_judged_by(runs, session.outcome))[COST].to_numpy()
-    elapsed = float(runs["elapsed_seconds"].sum())
-    return stopping.RULES[session.rule].decide(costs, elapsed)
+    return stopping.RULES[session.rule].decide(costs)
 
 
 def _judged_by(runs: pd.DataFrame, outcome: str) -> pd.DataFrame:
@@ -581,9 +528,3 @@ def _judged_by(runs: pd.DataFrame, outcome: str) -> pd.DataFrame:
     if not outcome or outcome not in runs.columns or outcome == outcome_of(runs).name:
         return runs
     return runs.copy().assign(**{OUTCOME: outcome})
-
-
-def limited(session: Session, limit: Limit) -> Session:
-    """The session with a limit, in place of that of the same metric."""
-    others = tuple(one for one in session.limits if one.metric != limit.metric)
-    return replace(session, limits=(*others, limit))

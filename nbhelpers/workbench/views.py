@@ -2,26 +2,25 @@
 
 import html
 from collections.abc import Iterable
+from dataclasses import replace
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
 from ..attribution.explanation import SIGNIFICANCE
-from ..errors import InputError, NoisebookError
-from ..mitigation.knowledge import Mitigation, mitigations, references
+from ..errors import NoisebookError
+from ..mitigation.knowledge import Mitigation, factor_of, mitigations, references
 from ..outcomes import outcome_of
+from ..report.images import DRAWING, embedded
 from ..statistics import cell_statistics, compare
 from ..statistics.intervals import shortest_interval, values_held
-from .association import relation
-from .nodes import Node, nodes_of
-from .pictures import DRAWING, figure_densities, figure_relation, picture
+from .pictures import figure_densities, figure_relation, relation_sentence
 from .session import AGAIN, Session
 
 if TYPE_CHECKING:
     from ..attribution import Explanation
-    from ..attribution.chance import Chance
     from ..mitigation.trials import Trial
 
 MOST_FACTORS = 6
@@ -60,7 +59,7 @@ def runs_html(session: Session) -> str:
     statistics = cell_statistics(runs.assign(cell=judged.label), outcome=session.judged).T
     statistics.columns.name = None
     figure = figure_densities({"runs": session.values}, judged.label)
-    shown = picture(figure, f"Distribution of {session.judged}")
+    shown = embedded(figure, f"Distribution of {session.judged}")
     most = paragraph(sentence_of_most_runs(session.values, judged.unit))
     shown += f'<div style="max-width:30em">{most}</div>'
     return paragraph(says) + _side_by_side(shown, table_html(statistics))
@@ -115,59 +114,65 @@ def claim_html(explanation: "Explanation") -> str:
     text = html.escape(explanation.summary)
     if explanation.found:
         return CLAIM.format(text)
-    if not np.isfinite(explanation.p_value):
-        why = "the null distribution was not computed." if explanation.searched else ""
-        return NO_CLAIM.format(f"{why} {text}")
+    if explanation.searched and not np.isfinite(explanation.p_value):
+        text = f"the null distribution is being computed … {text}"
     return NO_CLAIM.format(text)
 
 
-def nothing_found(explanation: "Explanation", chance: "Chance | None") -> str:
-    """Why no tree is shown: its accuracy, what shuffled tables reach, and the p-value.
+def nothing_found(explanation: "Explanation") -> str:
+    """Why no tree is shown: the p-value, and the accuracy of a tree.
 
     Parameters
     ----------
     explanation
         With its null, which found nothing.
-    chance
-        Of the same runs; None: there is no tree.
     """
-    if not np.isfinite(explanation.p_value) or chance is None:
+    if not np.isfinite(explanation.p_value) or not np.isfinite(explanation.accuracy):
         return f"No tree: {explanation.summary}"
     low, high = explanation.accuracy_interval
-    text = (
+    return (
         f"No tree: the null finds nothing that separates the slow runs"
         f" (p = {explanation.p_value:.3f} of the whole search; a find needs at most"
         f" {SIGNIFICANCE:g}). A tree recognises unseen runs with a balanced accuracy of"
         f" {explanation.accuracy:.2f} (95 % interval {low:.2f} to {high:.2f},"
-        f" n = {len(explanation.labels)} runs); {chance}; guessing: 0.50."
+        f" n = {len(explanation.labels)} runs; guessing: 0.50)."
     )
-    if explanation.accuracy > chance.high:
-        text += (
-            " Its accuracy is above that of shuffled tables; but these keep neither the order of"
-            " the runs nor all that was searched, and the p-value does."
-        )
-    return text
 
 
-def factors_html(explanation: "Explanation", preview: bool = False) -> str:
+def factors_html(explanation: "Explanation") -> str:
     """The first factors; of a preview without p-values."""
     if explanation.factors.empty:
         return ""
-    columns = [name for name in _COLUMNS if not (preview and name == "p_value")]
+    columns = _COLUMNS if np.isfinite(explanation.p_value) else _COLUMNS[:-1]
     return table_html(explanation.factors[columns].head(MOST_FACTORS))
 
 
-def attribution_html(
-    session: Session, explanation: "Explanation", chance: "Chance | None" = None
-) -> str:
-    """The distribution with its cutoff, beside it the tree; beneath, factors and claim."""
+def tree_html(session: Session, explanation: "Explanation") -> str:
+    """The claim, then the distribution with its cutoff, beside it the tree: pale while no null
+    claims it, none where the null finds nothing.
+    """
     from ..report import figure_attribution
 
+    text = claim_html(explanation)
+    if is_refused(explanation):
+        text += paragraph(nothing_found(explanation))
+        explanation = replace(explanation, tree=None)
     with DRAWING:
-        shown = picture(figure_attribution(explanation, session.table), "Distribution and tree")
-    preview = not np.isfinite(explanation.p_value)
-    accuracy = paragraph(nothing_found(explanation, chance)) if chance else ""
-    return claim_html(explanation) + accuracy + shown + factors_html(explanation, preview)
+        shown = embedded(figure_attribution(explanation, session.table), "Distribution and tree")
+    pale = "" if np.isfinite(explanation.p_value) else ' style="opacity:.45"'
+    return f"{text}<div{pale}>{shown}</div>"
+
+
+def is_refused(explanation: "Explanation") -> bool:
+    """Whether the null is there and finds nothing: then no tree is shown."""
+    return bool(np.isfinite(explanation.p_value)) and not explanation.found
+
+
+def metrics_of(explanation: "Explanation") -> list[str]:
+    """The metrics that a tree asks for, each once, from the top."""
+    tree: Any = explanation.tree
+    places = [] if tree is None else [place for place in tree.tree_.feature if place >= 0]
+    return list(dict.fromkeys(explanation.features[place] for place in places))
 
 
 def node_html(session: Session, explanation: "Explanation", metric: str) -> str:
@@ -175,9 +180,9 @@ def node_html(session: Session, explanation: "Explanation", metric: str) -> str:
     if not metric:
         text = "Nothing separates the slow runs here, so there is no factor to explain."
         return paragraph(
-            f"{text} A click on a node of the tree, shown anyway, explains its metric."
+            f"{text} At another cutoff there may be a tree; a click below it explains a metric."
         )
-    known = session.factor(metric)
+    known = factor_of(metric)
     text = (
         known._repr_html_()
         if known
@@ -192,14 +197,10 @@ def node_html(session: Session, explanation: "Explanation", metric: str) -> str:
 
 def scatter_html(session: Session, explanation: "Explanation", metric: str) -> str:
     """A metric against the outcome, with R², its interval and n."""
-    try:
-        found = relation(session.table, metric, session.judged, session.seed)
-    except InputError as error:
-        return failed(error)
-    unit = outcome_of(session.table, session.judged).unit
-    figure = figure_relation(session.table, found, explanation.labels, unit)
-    shown = picture(figure, f"{metric} against {session.judged}")
-    return f'<div style="max-width:30em">{shown}{paragraph(found.sentence)}</div>'
+    sentence = relation_sentence(session.table, metric, session.judged)
+    figure = figure_relation(session.table, metric, session.judged, explanation.labels)
+    shown = embedded(figure, f"{metric} against {session.judged}")
+    return f'<div style="max-width:30em">{shown}{paragraph(sentence)}</div>'
 
 
 def mitigation_html(session: Session, mitigation: Mitigation) -> str:
@@ -257,7 +258,7 @@ def _before_after(session: Session, name: str, again: bool, state: tuple) -> str
         "untreated": untreated[session.judged].to_numpy(float),
         "treated": treated[session.judged].to_numpy(float),
     }
-    shown = picture(figure_densities(values, judged.label), f"Before and after: {title}")
+    shown = embedded(figure_densities(values, judged.label), f"Before and after: {title}")
     found = compare(untreated, treated, session.judged, session.seed)
     return (
         f"<h4>{html.escape(title)}: {html.escape(_verdict(session, name, trial))}</h4>"
@@ -276,39 +277,28 @@ def _verdict(session: Session, name: str, trial: "Trial") -> str:
     return str(tried.loc[name, "verdict"]) if name in tried.index else trial.verdict
 
 
-def tree_text(node: Node | None, depth: int = 0) -> str:
-    """A tree in lines, for those without pictures."""
-    if node is None:
-        return ""
-    tally = f"{node.fast} fast, {node.slow} slow"
-    if node.is_leaf:
-        return f"{'    ' * depth}{tally}\n"
-    line = f"{'    ' * depth}{node.metric} ≤ {node.threshold:.4g}? ({tally})\n"
-    return line + tree_text(node.left, depth + 1) + tree_text(node.right, depth + 1)
+def mitigations_html(session: Session, explanation: "Explanation") -> str:
+    """The chosen mitigation, what it changed where it was tried, and all that were tried."""
+    metric, name = session.chosen(explanation), session.mitigation
+    if name in mitigations():
+        text = mitigation_html(session, mitigations()[name]) + before_after_html(session, name)
+    elif metric:
+        text = paragraph(f"No mitigation is known for {metric}.")
+    else:
+        text = paragraph("The null finds no factor, so no mitigation is suggested.")
+    return text + trials_html(session)
 
 
 def page_html(session: Session, permutations: int = 1000) -> str:
     """All steps beneath each other: what a page without a kernel shows."""
     explanation = session.explanation(permutations)
-    chance = session.chance(explanation)
     metric = session.chosen(explanation)
-    options = session.options(metric)
-    tried = session.trials()
-    names = [one.id for one in options]
+    names, tried = [one.id for one in session.options(metric)], session.trials()
     chosen = session.mitigation or next((name for name in names if name in tried), "")
     parts = {
         "1 and 2: the runs": runs_html(session),
-        "3: cutoff, tree and factors": attribution_html(session, explanation, chance),
+        "3: cutoff, tree and factors": tree_html(session, explanation) + factors_html(explanation),
         "4: the factor": node_html(session, explanation, metric),
-        "5: what was tried": _tried_html(session, chosen) + trials_html(session),
+        "5: what was tried": mitigations_html(replace(session, mitigation=chosen), explanation),
     }
-    tree = tree_text(nodes_of(explanation, session.table))
-    parts["3: cutoff, tree and factors"] += f"<pre>{html.escape(tree)}</pre>"
     return "".join(f"<h3>{title}</h3>{part}" for title, part in parts.items())
-
-
-def _tried_html(session: Session, name: str) -> str:
-    if name not in mitigations():
-        return ""
-    known = mitigation_html(session, mitigations()[name])
-    return f"{known}{before_after_html(session, name)}"

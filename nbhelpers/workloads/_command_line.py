@@ -5,6 +5,8 @@ import shlex
 
 from ..errors import InputError
 
+_QUOTED = re.compile(r"\\.|'[^']*'|" + r'"(\\.|[^"\\$`])*"', re.DOTALL)
+
 
 def split_command(command: str) -> list[str]:
     """The words of a command line, as a shell splits it.
@@ -40,20 +42,9 @@ def split_command(command: str) -> list[str]:
 
 
 def _shell_operator(command: str) -> str | None:
-    """The first character outside of quotes that a shell would act upon."""
-    quote, escaped = "", False
-    for character in command:
-        if escaped:
-            escaped = False
-        elif character == "\\" and quote != "'":
-            escaped = True
-        elif quote:
-            if character == quote:
-                quote = ""
-            elif quote == '"' and character in "$`":
-                return character
-        elif character in "'\"":
-            quote = character
-        elif character in "|><&;*?$`\n":
-            return character
-    return None
+    """The first character outside of quotes that a shell would act upon; within double quotes it
+    acts upon two.
+    """
+    bare = _QUOTED.sub(" ", command)
+    found = re.search(r"[|><&;*?$`\n]", bare)
+    return found and found[0]

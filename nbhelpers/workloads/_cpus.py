@@ -42,6 +42,13 @@ def _siblings(cpu: int, sysfs: Path) -> tuple[int, ...]:
         return (cpu,)  # containers hide the topology: then every CPU is taken for a core
 
 
+def house_cores(cores: int, share: float) -> int:
+    """How many cores a share reserves for the system: none for 0, else the nearest whole number
+    (half upwards), at least one.
+    """
+    return max(1, math.floor(share * cores + 0.5)) if share else 0
+
+
 def keep_house(cpus: tuple[int, ...], share: float, config: str) -> tuple[int, ...]:
     """The CPUs that are left to the workload when `share` of the cores, and at least one, is
     reserved for the system.
@@ -50,7 +57,7 @@ def keep_house(cpus: tuple[int, ...], share: float, config: str) -> tuple[int, .
     unless somebody configured otherwise.
     """
     by_core = cores(cpus)
-    reserved = max(1, math.floor(share * len(by_core) + 0.5))
+    reserved = house_cores(len(by_core), share)
     if reserved >= len(by_core):
         raise InputError(
             f"{config} needs at least 2 cores, and there is {len(by_core)}",

@@ -6,17 +6,16 @@ siblings) and of Cui et al. 2023 (thread counts, one or two threads a core, clos
 cores and NUMA nodes) as lists of CPUs; `Configuration.of` puts a workload there.
 """
 
-import math
 import re
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 
 import pandas as pd
 
 from ..errors import InputError
 from ..machine import Cpu, Topology
-from . import mpi, sycl_env
-from ._cpus import HOUSEKEEPING_SHARES, format_cpu_list, usable_cpus
+from . import mpi
+from ._cpus import HOUSEKEEPING_SHARES, format_cpu_list, house_cores
 from .workload import Workload
 
 FAMILIES = ("mitigation", "threads", "nodes")
@@ -60,7 +59,7 @@ class Configuration:
         """The workload in this configuration.
 
         OpenMP programs get OMP_NUM_THREADS, OMP_PROC_BIND and OMP_PLACES (a place a thread), SYCL
-        programs the variables of `sycl_env.placed_env`, launchers of MPI those of
+        programs the variables of `sycl.placed_env`, launchers of MPI those of
         `mpi.placed_env` (their command line has the number of ranks). Others
         are confined to the CPUs.
 
@@ -75,41 +74,7 @@ class Configuration:
                 why=self.missing,
                 fix="configuration_table() lists those that do",
             )
-        if self.base == "TP" and workload.model not in ("omp", "sycl", "mpi"):
-            raise InputError(
-                f"how to pin the threads of a program of model '{workload.model}' is not known",
-                where=workload.name,
-                fix='use model="omp" if it is an OpenMP program, or pass env and cpus yourself',
-            )
-        confined = None if set(self.cpus) == set(usable_cpus()) else self.cpus
-        return replace(
-            workload, config=self.name, cpus=confined, env=tuple(self._env(workload).items())
-        )
-
-    def _env(self, workload: Workload) -> dict[str, str]:
-        env = dict(workload.env)
-        if workload.model == "sycl":
-            return sycl_env.placed_env(
-                env | {sycl_env.THREADS: str(self.threads)},
-                self.base,
-                tuple(sorted(self.cpus)),
-                ours=workload.region.kind == "marks",
-            )
-        if workload.model == "mpi":
-            return mpi.without_placement(env) | mpi.placed_env(self.base, self.cpus)
-        if workload.model != "omp":
-            return env
-        env = {name: value for name, value in env.items() if name != "OMP_PLACES"} | {
-            "OMP_NUM_THREADS": str(self.threads)
-        }
-        if "OMP_THREAD_LIMIT" in env:
-            env["OMP_THREAD_LIMIT"] = str(self.threads)
-        if self.base == "Rm":
-            return env | {"OMP_PROC_BIND": "false"}
-        return env | {
-            "OMP_PROC_BIND": "close",
-            "OMP_PLACES": ",".join(f"{{{cpu}}}" for cpu in self.cpus),
-        }
+        return workload.on(self.name, self.base, self.cpus, self.threads)
 
 
 def configurations(
@@ -286,34 +251,20 @@ def _mitigations(cores: list[list[Cpu]]) -> Iterator[Configuration]:
 def _mitigation(
     name: str, base: str, cores: list[list[Cpu]], share: float, both: bool
 ) -> Configuration:
-    reserved = house_cores(len(cores), share)
-    if reserved >= len(cores):
-        return _missing(
-            name,
-            "mitigation",
-            base,
-            f"a core for the system and one for the workload are needed; there is {len(cores)}",
+    count, reserved = len(cores), house_cores(len(cores), share)
+    reason = ""
+    if reserved >= count:
+        reason = f"a core for the system and one for the workload are needed; there is {count}"
+    elif "HK2" in name and reserved == house_cores(count, HOUSEKEEPING_SHARES["HK"]):
+        reason = (
+            f"the same as {name.replace('HK2', 'HK')}: 25 % of {count} cores is {reserved} core, as"
+            " 12.5 % is"
         )
-    if share == HOUSEKEEPING_SHARES["HK2"] and reserved == house_cores(
-        len(cores), HOUSEKEEPING_SHARES["HK"]
-    ):
-        return _missing(
-            name,
-            "mitigation",
-            base,
-            f"the same as {name.replace('HK2', 'HK')}: 25 % of {len(cores)} cores is {reserved}"
-            " core, as 12.5 % is",
-        )
+    if reason:
+        return _missing(name, "mitigation", base, reason)
     house = [cpu.cpu for core in cores[:reserved] for cpu in core]
     places = [cpu.cpu for core in cores[reserved:] for cpu in (core if both else core[:1])]
     return Configuration(name, "mitigation", base, tuple(places), tuple(house), len(places))
-
-
-def house_cores(cores: int, share: float) -> int:
-    """How many cores a share reserves for the system: none for 0, else the nearest whole number
-    (half upwards), at least one.
-    """
-    return max(1, math.floor(share * cores + 0.5)) if share else 0
 
 
 def _scaling(cores: list[list[Cpu]], requested: Collection[int]) -> Iterator[Configuration]:
@@ -325,13 +276,10 @@ def _scaling(cores: list[list[Cpu]], requested: Collection[int]) -> Iterator[Con
     counts = sorted({*_powers(len(mates)), *_SCALING_ALWAYS, *all_of, *spared, *requested})
     for count in counts:
         yield _threads(f"TP-ST{count}", first, count, f"there are {len(first)} cores")
-    for count in (count for count in counts if count > 1):
-        yield _threads(
-            f"TP-MT{count}",
-            mates if has_smt else [],
-            count,
-            "each core runs one thread" if not has_smt else f"there are {len(mates)} CPUs",
-        )
+    lacking = f"there are {len(mates)} CPUs" if has_smt else "each core runs one thread"
+    for count in counts:
+        if count > 1:
+            yield _threads(f"TP-MT{count}", mates if has_smt else [], count, lacking)
 
 
 def _threads(name: str, places: list[int], count: int, otherwise: str) -> Configuration:
@@ -345,7 +293,7 @@ def _powers(most: int) -> list[int]:
 
 
 def _nodes(cores: list[list[Cpu]]) -> Iterator[Configuration]:
-    """As many pinned threads, one a core: close and spread over the cores, and on one NUMA node and
+    """Pin as many threads, one a core: close and spread over the cores, on one NUMA node and
     on two (Cui et al. 2023, figures 6 and 7).
     """
     yield from _apart([core[0].cpu for core in cores])
@@ -377,16 +325,12 @@ def _no_two_nodes(nodes: int, two_sockets: bool, threads: int) -> str:
 def _apart(places: list[int]) -> Iterator[Configuration]:
     """Half as many threads as cores, on the first of them and on every second."""
     count = len(places) // 2
-    if count < 2:
-        yield from (
-            _missing(
-                name, "nodes", "TP", f"{len(places)} cores: a thread for every second is {count}"
-            )
-            for name in ("TP-close", "TP-spread")
-        )
-        return
-    yield Configuration("TP-close", "nodes", "TP", tuple(places[:count]), (), count)
-    yield Configuration("TP-spread", "nodes", "TP", tuple(places[: 2 * count : 2]), (), count)
+    reason = f"{len(places)} cores: a thread for every second is {count}"
+    for name, chosen in (("close", places[:count]), ("spread", places[: 2 * count : 2])):
+        if count < 2:
+            yield _missing(f"TP-{name}", "nodes", "TP", reason)
+        else:
+            yield Configuration(f"TP-{name}", "nodes", "TP", tuple(chosen), (), count)
 
 
 def _missing(name: str, family: str, base: str, reason: str) -> Configuration:

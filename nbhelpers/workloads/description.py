@@ -111,6 +111,11 @@ class Description:
         return words if program is None else (program, *words[1:])
 
 
+def nothing_known() -> Description:
+    """Stands for the description of a program that has none."""
+    return _description("", {"timeout_s": 60})
+
+
 def descriptions() -> dict[str, Description]:
     """Return the descriptions of programs that come with Noisebook.
 

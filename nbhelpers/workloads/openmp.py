@@ -1,11 +1,13 @@
-"""Our OpenMP programs as workloads, built by each compiler that is here.
+"""Our programs as workloads: by OpenMP, built by each compiler that is here, or by SYCL.
 
 Owns the constructors; the size that fits a machine is found by
 `nbhelpers.measurement.calibrate`.
 """
 
 from collections.abc import Mapping
+from numbers import Real
 from pathlib import Path
+from typing import Any
 
 from ..errors import InputError
 from . import sycl
@@ -27,7 +29,32 @@ CONSTRUCTS = (
     "atomic",
     "reduction",
 )
-_UNBOUND = {"OMP_PROC_BIND": "false"}
+# what an option may be, of whichever program: one of some words, or a whole number of low to high
+_CHOICES = {
+    "compiler": COMPILERS,
+    "construct": CONSTRUCTS,
+    "model": ("omp", "sycl"),
+    "precision": PRECISIONS,
+    "schedule": SCHEDULES,
+}
+_LIMITS = {
+    "bodies": (16, 10**9),
+    "chunk": (0, 1_000_000),
+    "delay": (1, 100_000_000),
+    "elements": (1, 2**31),
+    "inner": (1, 10_000_000),
+    "iterations_per_thread": (1, 1_000_000),
+    "nx": (2, 400),
+    "ny": (2, 400),
+    "nz": (2, 400),
+    "outer": (1, 100_000),
+    "references": (1, 100_000),
+    "repeats": (1, 10_000),
+    "steps": (1, 10**9),
+    "threads": (1, 10**6),
+}
+_MOST_SINGLE_REPEATS = 1500  # BabelStream's numbers shrink
+_LOCAL_SIZE = 64  # bodies of a group: a SYCL device vectorises within it
 
 
 def compilers() -> dict[str, Path]:
@@ -52,14 +79,17 @@ def _compiler_of(folder: Path) -> str:
         return ""
 
 
-def _program(name: str, compiler: str | None) -> tuple[str, str]:
-    """The name for tables and the file, which need not exist: recorded runs are read where nothing
-    is built.
-    """
-    if compiler is None:
-        return name, str(binary_folder() / name)
-    _known(name, "compiler", compiler, COMPILERS)
-    return f"{name}-{compiler}", str(compilers().get(compiler, binary_folder() / compiler) / name)
+def _check(name: str, field: str, value: Any) -> None:
+    choices, (low, high) = _CHOICES.get(field), _LIMITS.get(field, (0, 0))
+    if choices and value not in choices:
+        raise InputError(
+            f"there is no {field} '{value}'", where=name, fix=f"choose one of {', '.join(choices)}"
+        )
+    is_number = isinstance(value, Real)  # NumPy's, too
+    if high and not (is_number and low <= value <= high and value % 1 == 0):
+        raise InputError(
+            f"{field} is {value}; a whole number of {low} to {high} is needed", where=name
+        )
 
 
 def _workload(
@@ -68,46 +98,36 @@ def _workload(
     threads: int | None,
     timeout_s: float,
     compiler: str | None,
+    model: str = "omp",
+    precision: str = PRECISIONS[0],
 ) -> Workload:
-    if threads is not None and int(threads) < 1:
-        raise InputError(f"threads is {threads}; at least 1 is needed", where=name)
-    label, program = _program(name, compiler)
-    words = [
-        word
-        for option, value in options.items()
-        if value is not None
-        for word in (f"--{option}", str(value))
-    ]
-    env = _UNBOUND | ({} if threads is None else {"OMP_NUM_THREADS": str(int(threads))})
-    return Workload(label, "omp", (program, *words), env=tuple(env.items()), timeout_s=timeout_s)
-
-
-def _known(name: str, what: str, value: str, values: tuple[str, ...]) -> None:
-    if value not in values:
-        raise InputError(
-            f"there is no {what} '{value}'", where=name, fix=f"choose one of {', '.join(values)}"
-        )
-
-
-def _whole(name: str, low: int, high: int, **values: int | None) -> None:
-    for field, value in values.items():
-        if value is not None and (int(value) != value or not low <= value <= high):
-            raise InputError(
-                f"{field} is {value}; a whole number of {low} to {high} is needed", where=name
-            )
-
-
-def _model(name: str, model: str, compiler: str | None) -> bool:
-    """Whether it is the SYCL twin that is requested."""
-    if model not in ("omp", "sycl"):
-        raise InputError(f"there is no '{name}' of model '{model}'", fix='choose "omp" or "sycl"')
+    """The program need not exist: recorded runs are read where nothing is built."""
+    about = {"threads": threads, "compiler": compiler, "model": model, "precision": precision}
+    for field, value in {**options, **about}.items():
+        if value is not None:
+            _check(name, field, value)
     if model == "sycl" and compiler is not None:
         raise InputError(
             f"compiler='{compiler}' was requested of a SYCL program",
             where=name,
             why="its kernels are compiled by the SYCL runtime",
         )
-    return model == "sycl"
+    folder, label = binary_folder(), name if compiler is None else f"{name}-{compiler}"
+    if compiler is not None:
+        folder = compilers().get(compiler, folder / compiler)
+    env, count = {"OMP_PROC_BIND": "false"}, "OMP_NUM_THREADS"
+    if model == "sycl":
+        folder, env, count = folder / "sycl", {sycl.PLACES: sycl.ROAMING}, sycl.THREADS
+    if threads is not None:
+        env[count] = str(int(threads))
+    if precision != PRECISIONS[0]:  # the programs' default says nothing
+        options = {**options, "precision": precision}
+    words = [str(folder / name)]
+    for option, value in options.items():
+        if value is not None:
+            word = value if isinstance(value, str) else f"{value:.0f}"
+            words += [f"--{option.replace('_', '-')}", word]
+    return Workload(label, model, tuple(words), env=tuple(env.items()), timeout_s=timeout_s)
 
 
 def nbody(
@@ -146,24 +166,9 @@ def nbody(
     InputError
         A size, a number of threads, a compiler or a precision that is not possible.
     """
-    if int(bodies) < 16 or int(steps) < 1 or (threads is not None and int(threads) < 1):
-        raise InputError(
-            f"bodies={bodies}, steps={steps}, threads={threads}: at least 16 bodies, 1 step and 1"
-            " thread are needed"
-        )
-    real = _precision("nbody", precision)
-    if _model("nbody", model, compiler):
-        return sycl.nbody(
-            int(bodies), int(steps), threads=threads, timeout_s=timeout_s, precision=precision
-        )
-    options = {"bodies": int(bodies), "steps": int(steps)} | real
-    return _workload("nbody", options, threads, timeout_s, compiler)
-
-
-def _precision(name: str, precision: str) -> dict[str, str]:
-    """The option; double is the programs' default, and says nothing."""
-    _known(name, "precision", precision, PRECISIONS)
-    return {} if precision == PRECISIONS[0] else {"precision": precision}
+    options = {"bodies": bodies, "steps": steps}
+    options |= {"local_size": _LOCAL_SIZE} if model == "sycl" else {}
+    return _workload("nbody", options, threads, timeout_s, compiler, model, precision)
 
 
 def stream(
@@ -192,17 +197,13 @@ def stream(
     precision
         "double" or "single"; single has at most 1500 repeats, as its numbers shrink.
     """
-    _whole("stream", 1, 10_000, repeats=repeats)
-    _whole("stream", 1, 2**31, elements=elements)
-    real = _precision("stream", precision)
-    if real:
-        _whole("stream", 1, 1500, repeats=repeats)
-    if _model("stream", model, compiler):
-        return sycl.stream(
-            int(repeats), int(elements), threads=threads, timeout_s=timeout_s, precision=precision
+    if precision == "single" and repeats > _MOST_SINGLE_REPEATS:
+        raise InputError(
+            f"repeats is {repeats}; at most {_MOST_SINGLE_REPEATS} in single precision",
+            where="stream",
         )
-    options = {"elements": int(elements), "repeats": int(repeats)} | real
-    return _workload("stream", options, threads, timeout_s, compiler)
+    options = {"elements": elements, "repeats": repeats}
+    return _workload("stream", options, threads, timeout_s, compiler, model, precision)
 
 
 def minife(
@@ -228,10 +229,8 @@ def minife(
     threads, timeout_s, compiler, model
         See `nbody`, which raises the same errors.
     """
-    _whole("minife", 2, 400, nx=nx, ny=ny, nz=nz)
-    if _model("minife", model, compiler):
-        return sycl.minife(int(nx), ny=ny, nz=nz, threads=threads, timeout_s=timeout_s)
-    return _workload("minife", {"nx": int(nx), "ny": ny, "nz": nz}, threads, timeout_s, compiler)
+    options = {"nx": nx, "ny": ny, "nz": nz}
+    return _workload("minife", options, threads, timeout_s, compiler, model)
 
 
 def schedbench(
@@ -262,7 +261,7 @@ def schedbench(
         Iterations that a thread takes together; 0: the default of the schedule.
     delay
         The work of an iteration, in steps: a count, so that all runs do the same; see
-        `delay_steps`.
+        `nbhelpers.measurement.calibration.delay_steps`.
     inner
         Loops in a repetition.
     outer
@@ -272,14 +271,15 @@ def schedbench(
     threads, timeout_s, compiler
         See `nbody`, which raises the same errors.
     """
-    _known("schedbench", "schedule", schedule, SCHEDULES)
-    _whole("schedbench", 0, 1_000_000, chunk=chunk)
-    _whole("schedbench", 1, 1_000_000, iterations_per_thread=iterations_per_thread, inner=inner)
     options = {
         "schedule": schedule,
-        "chunk": int(chunk),
-        "iterations-per-thread": int(iterations_per_thread),
-    } | _repetitions("schedbench", delay, inner, outer, references)
+        "chunk": chunk,
+        "iterations_per_thread": iterations_per_thread,
+        "delay": delay,
+        "inner": inner,
+        "outer": outer,
+        "references": references,
+    }
     return _workload("schedbench", options, threads, timeout_s, compiler)
 
 
@@ -306,23 +306,17 @@ def syncbench(
     construct
         One of `CONSTRUCTS`, for example "barrier" or "reduction".
     delay
-        Work within the construct, in steps; see `delay_steps`. 0.1 µs in Cui et al. 2023, Table 1.
+        Work within the construct, in steps; see `schedbench`. 0.1 µs in Cui et al. 2023, Table 1.
     outer, references
         See `schedbench`.
     threads, timeout_s, compiler
         See `nbody`, which raises the same errors.
     """
-    _known("syncbench", "construct", construct, CONSTRUCTS)
-    _whole("syncbench", 1, 10_000_000, inner=inner)
-    options = {"construct": construct} | _repetitions("syncbench", delay, inner, outer, references)
+    options = {
+        "construct": construct,
+        "delay": delay,
+        "inner": inner,
+        "outer": outer,
+        "references": references,
+    }
     return _workload("syncbench", options, threads, timeout_s, compiler)
-
-
-def _repetitions(
-    name: str, delay: int, inner: int, outer: int, references: int
-) -> dict[str, object]:
-    """The options that both programs of EPCC have."""
-    _whole(name, 1, 100_000_000, delay=delay)
-    _whole(name, 1, 100_000, outer=outer, references=references)
-    options = {"delay": delay, "inner": inner, "outer": outer, "references": references}
-    return {option: int(value) for option, value in options.items()}

@@ -13,12 +13,11 @@ from .. import places
 from ..errors import InputError, RunError
 from ._command_line import split_command
 from .binaries import runnable, takes_preload
-from .description import Description, find_description
+from .description import Description, find_description, nothing_known
 from .reader import Reader, Report
 from .region import Region, as_region
 from .workload import Workload
 
-DEFAULT_TIMEOUT_S = 60.0
 _HOW_TO_BUILD = {
     "mpi": "make mpi",
     "clang": "apt-get install clang libomp-dev && make env",
@@ -165,38 +164,35 @@ def program(
     >>> program(["echo", "5 per s"], reports=[rate], outcome="rate").judged
     Outcome(name='rate', unit='1/s', direction='higher')
     """
-    known = None if description is None else find_description(description)
-    if options and known is None:
-        raise _unknown_keyword(min(options))
-    if threads is not None and known is not None and "threads" in known.options:
+    known = nothing_known() if description is None else find_description(description)
+    if options and description is None:
+        raise InputError(
+            f"'{min(options)}' is neither a keyword of program(...) nor an option",
+            why="options are named by a description",
+            fix="a time by a pattern: seconds=r'… (?P<seconds>[0-9.]+)'; see help(program)",
+        )
+    if threads is not None and "threads" in known.options:
         options["threads"] = int(threads)
     words = _words(command, shell, known, options)
     if region is None:
-        region = (known and known.region) or ("marks" if start == "mark" else "process")
+        region = known.region or ("marks" if start == "mark" else "process")
     timed_region = as_region(region)
-    model = model or (known.model if known else "external")
-    name = name or (known.name if known else _name_of(command, words))
-    if timeout_s is None:
-        timeout_s = known.timeout_s if known else DEFAULT_TIMEOUT_S
+    model = model or known.model
+    name = name or known.name or _name_of(command, shell, words)
+    variables = {"OMP_PROC_BIND": "false"} if known.name and model == "omp" else {}
+    variables |= known.env
+    variables |= {} if threads is None else {"OMP_NUM_THREADS": str(int(threads))}
     return Workload(
         name,
         model,
         words,
-        env=tuple((_default_env(known, model, threads) | dict(env or {})).items()),
+        env=tuple((variables | dict(env or {})).items()),
         reader=_reader(name, known, seconds, reports, files, fresh_folder),
         region=timed_region,
         start=start or _start(words[0], timed_region),
-        timeout_s=timeout_s,
-        outcome=outcome or (known.outcome if known else "seconds"),
+        timeout_s=known.timeout_s if timeout_s is None else timeout_s,
+        outcome=outcome or known.outcome,
     )
-
-
-def _default_env(known: Description | None, model: str, threads: int | None) -> dict[str, str]:
-    """The variables of a description and of a number of threads."""
-    env = {"OMP_PROC_BIND": "false"} if known and model == "omp" else {}
-    if known:
-        env |= dict(known.env)
-    return env if threads is None else env | {"OMP_NUM_THREADS": str(int(threads))}
 
 
 def as_workload(command: "Workload | str | Sequence[str] | None", **keywords: Any) -> Workload:
@@ -234,21 +230,30 @@ def as_workload(command: "Workload | str | Sequence[str] | None", **keywords: An
 def _words(
     command: str | Sequence[str] | None,
     shell: bool,
-    known: Description | None,
+    known: Description,
     options: Mapping[str, object],
 ) -> tuple[str, ...]:
     """What is executed, its first word a path."""
     if command is None:
-        return _words_of_description(known, options)
+        if not known.command:
+            lacking = f"the description '{known.name}' has no command" if known.name else ""
+            raise InputError(lacking or "the command is empty", fix="pass the command")
+        words = known.words(options)
+        if known.shell:
+            return ("/bin/sh", "-c", words[0])
+        return (str(runnable(program_path(words[0]))), *words[1:])
     if shell:
-        return ("/bin/sh", "-c", _line(command))
-    words = split_command(command) if isinstance(command, str) else [str(word) for word in command]
-    if not words or not words[0]:
-        raise InputError("the command is empty", where=known.name if known else None)
-    path = runnable(program_path(words[0]))
-    if known is None:
-        return (str(path), *words[1:])
-    if len(words) == 1:
+        if not isinstance(command, str) or not command.strip():
+            raise InputError(
+                f"a shell line is one string, and not empty: {command!r}",
+                fix="program('a | b', shell=True)",
+            )
+        return ("/bin/sh", "-c", command)
+    given = split_command(command) if isinstance(command, str) else [str(word) for word in command]
+    if not given or not given[0]:
+        raise InputError("the command is empty", where=known.name or None)
+    path = runnable(program_path(given[0]))
+    if known.name and len(given) == 1:
         if known.shell:
             raise InputError(
                 f"'{known.name}' is a shell line, which takes no other program",
@@ -257,65 +262,25 @@ def _words(
         return known.words(options, str(path))
     if options:
         raise InputError(
-            f"options ({', '.join(options)}) and arguments ({' '.join(words[1:])}) exclude each"
+            f"options ({', '.join(options)}) and arguments ({' '.join(given[1:])}) exclude each"
             " other",
             where=known.name,
             fix="pass the program alone with options, or its whole command line",
         )
-    return (str(path), *words[1:])
+    return (str(path), *given[1:])
 
 
-def _words_of_description(
-    known: Description | None, options: Mapping[str, object]
-) -> tuple[str, ...]:
-    """What is executed where only a description names the command."""
-    if known is None:
-        raise InputError("the command is empty", fix="pass the command")
-    if not known.command:
-        raise InputError(f"the description '{known.name}' has no command", fix="pass the command")
-    words = known.words(options)
-    if known.shell:
-        return ("/bin/sh", "-c", words[0])
-    return (str(_described(known, words[0])), *words[1:])
-
-
-def _described(known: Description, word: str) -> Path:
-    try:
-        return runnable(program_path(word))
-    except RunError as error:
-        raise RunError(
-            error.what,
-            where=error.where,
-            why=error.why,
-            fix=f"install it, or give its path: program('PATH', description='{known.name}')",
-        ) from None
-
-
-def _line(command: str | Sequence[str]) -> str:
-    if not isinstance(command, str):
-        raise InputError(
-            "a shell line is one string",
-            where=" ".join(map(str, command)),
-            fix="program('a | b', shell=True)",
-        )
-    if not command.strip():
-        raise InputError("the command is empty")
-    return command
-
-
-def _name_of(command: object, words: tuple[str, ...]) -> str:
+def _name_of(command: object, shell: bool, words: tuple[str, ...]) -> str:
     """The program's file name; of a shell line that of its first word."""
-    if words[:2] == ("/bin/sh", "-c") and isinstance(command, str) and command == words[2]:
-        return (
-            Path(re.split(r"[\s|;&<>()]+", command.strip(), maxsplit=1)[0].strip("'\"")).name
-            or "sh"
-        )
+    if shell:
+        first = re.split(r"[\s|;&<>()]+", str(command).strip(), maxsplit=1)[0]
+        return Path(first.strip("'\"")).name or "sh"
     return Path(words[0]).name
 
 
 def _reader(
     name: str,
-    known: Description | None,
+    known: Description,
     seconds: str | Report | None,
     reports: Sequence[Report],
     files: str | Sequence[str] | None,
@@ -324,7 +289,11 @@ def _reader(
     """The reader of the description, with the arguments in place of its fields; None where there is
     nothing to read.
     """
-    new_reports = [*_time_report(seconds), *reports]
+    new_reports = list(reports)
+    if isinstance(seconds, Report):
+        new_reports.insert(0, replace(seconds, name="seconds"))
+    elif seconds:
+        new_reports.insert(0, Report("seconds", seconds, "s"))
     for report in new_reports:
         if not isinstance(report, Report):
             raise InputError(
@@ -339,7 +308,7 @@ def _reader(
             else report
             for report in new_reports
         ]
-    base = known.reader if known else Reader(name)
+    base = known.reader
     replaced = {report.name for report in new_reports}
     others = [report for report in base.reports if report.name not in replaced]
     reader = replace(
@@ -352,29 +321,7 @@ def _reader(
     return None if reader == Reader(name) else reader
 
 
-def _time_report(seconds: str | Report | None) -> list[Report]:
-    """The report of the run time, if there is one."""
-    if not seconds:
-        return []
-    if isinstance(seconds, str):
-        return [Report("seconds", seconds, "s")]
-    if isinstance(seconds, Report) and seconds.name != "seconds":
-        raise InputError(
-            f"the report of the time is named '{seconds.name}'", fix="Report('seconds', …)"
-        )
-    return [seconds]
-
-
 def _start(word: str, region: Region) -> str:
     if region.armed:
         return "mark"
     return "main" if takes_preload(word) else "exec"
-
-
-def _unknown_keyword(name: str) -> InputError:
-    time = "seconds=r'… (?P<seconds>[0-9.]+)'"
-    return InputError(
-        f"'{name}' is neither a keyword of program(...) nor an option",
-        why="options are named by a description",
-        fix=time if name == "pattern" else "see help(program)",
-    )

@@ -85,29 +85,23 @@ class Report:
                 f"where the report '{self.name}' stands is not described, or in two ways",
                 fix="give one of pattern, path (JSON, YAML) and column (CSV)",
             )
-        if self.name == "seconds" and (self.unit or "s") not in UNITS_S:
-            raise InputError(
-                f"the unit of the time is '{self.unit}'", fix=f"choose one of {', '.join(UNITS_S)}"
-            )
-        if self.form not in (None, *FORMS):
-            raise InputError(
-                f"the form of the report '{self.name}' is '{self.form}'",
-                fix=f"choose one of {', '.join(FORMS)}",
-            )
-        if self.direction not in (*DIRECTIONS, NEITHER):
-            raise InputError(
-                f"the direction of the report '{self.name}' is '{self.direction}'",
-                fix=f"choose which is better: {', '.join((*DIRECTIONS, NEITHER))}",
-            )
-        if self.pattern is not None:
-            _check_one_of(self.pattern, ("value", self.name), self.name)
+        units = UNITS_S if self.name == "seconds" else (self.unit or "s",)
+        for field, value, choices in (
+            ("unit", self.unit or "s", units),
+            ("form", self.form or FORMS[0], FORMS),
+            ("direction", self.direction, (*DIRECTIONS, NEITHER)),
+        ):
+            if value not in choices:
+                raise InputError(
+                    f"the {field} of the report '{self.name}' is '{value}'",
+                    fix=f"choose one of {', '.join(choices)}",
+                )
+        if self.pattern is not None and self.name not in _groups(self.pattern, self.name):
+            _check(self.pattern, {"value"}, self.name)
 
     def __repr__(self) -> str:
-        return (
-            f"Report({self.name}: a fact)"
-            if self.direction == NEITHER
-            else f"Report({self.outcome})"
-        )
+        fact = self.direction == NEITHER
+        return f"Report({self.name}: a fact)" if fact else f"Report({self.outcome})"
 
     @property
     def outcome(self) -> Outcome:
@@ -116,19 +110,16 @@ class Report:
 
     @property
     def factor(self) -> float:
-        """By which its number is multiplied: times become seconds."""
+        """What its number is multiplied by: times become seconds."""
         return UNITS_S[self.unit or "s"] if self.name == "seconds" else 1.0
 
     @property
     def sought(self) -> str:
         """Where it stands, in words."""
         rows = ", ".join(f"{key} {text}" for key, text in self.where) or f"row {self.row}"
-        if self.pattern is not None:
-            place = f"the pattern {self.pattern!r}"
-        elif self.path is not None:
-            place = f"the path {self.path!r}"
-        else:
-            place = f"column {self.column!r}, {rows}"
+        place = f"column {self.column!r}, {rows}"
+        if self.column is None:
+            place = f"the path {self.path!r}" if self.path else f"the pattern {self.pattern!r}"
         return f"{place} in {f'the file {self.file}' if self.file else 'its output'}"
 
 
@@ -208,10 +199,8 @@ class Reader:
         found += [(pattern, {"value"}) for _, _, pattern in self.series]
         for table in self.tables:
             named = {"name"} if any("{name}" in column for _, column in table.columns) else set()
-            found += [
-                (table.row, {group for group, _ in table.columns} | named),
-                (table.section, {"section"}),
-            ]
+            groups = {group for group, _ in table.columns}
+            found += [(table.row, groups | named), (table.section, {"section"})]
         return found
 
     @property
@@ -224,15 +213,6 @@ class Reader:
     def as_dict(self) -> dict:
         """For a campaign's record."""
         return asdict(self)
-
-
-def _check_one_of(pattern: str, groups: tuple[str, ...], name: str) -> None:
-    if not set(groups) & set(_groups(pattern, name)):
-        raise InputError(
-            f"the pattern has no group named '{groups[-1]}'",
-            where=f"{name}: {pattern}",
-            fix=rf"mark what is to be read, for example: (?P<{groups[-1]}>[\d.]+)",
-        )
 
 
 def _check(pattern: str | None, groups: set[str], name: str) -> None:

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 
 from ..errors import InputError
 
-REGION_KINDS = ("process", "marks", "symbols", "lines", "mpi", "roi")
+REGION_KINDS = ("process", "marks", "symbols", "lines", "mpi")
 # Kinds whose begin is the barrier itself: the program waits there for the common start.
 ARMED_KINDS = ("marks", "symbols", "mpi")
 
@@ -26,8 +26,7 @@ class Region:
         marks: `nb_region_begin()` and `nb_region_end()` of workloads/noisebook.h; symbols:
         `noisebook_begin()` and `noisebook_end()`, which Noisebook's library provides; lines: two
         lines that the program prints, time-stamped as they are written; mpi: from the first end of
-        MPI_Init to the last begin of MPI_Finalize of all ranks; roi: lines `begin` and `end`,
-        written to the file named by $NOISEBOOK_ROI.
+        MPI_Init to the last begin of MPI_Finalize of all ranks.
     begin, end
         Regular expressions of the two lines (kind "lines" only).
 
@@ -110,20 +109,16 @@ def as_region(region: "Region | str | Sequence[str]") -> Region:
 
 
 def _check_line(which: str, pattern: str | None) -> None:
+    wrong, why = "", None
     if not isinstance(pattern, str) or not pattern:
         raise InputError(
             f"the {which} of a region of kind 'lines' is missing",
             fix='Region("lines", begin="^Starting", end="^Time")',
         )
     try:
-        empty = re.compile(pattern, re.MULTILINE).match("")
+        if re.compile(pattern, re.MULTILINE).match(""):
+            wrong, why = "matches an empty text", "it would be found everywhere"
     except re.error as error:
-        raise InputError(
-            f"the {which} of the region is not a regular expression: {error}", where=pattern
-        ) from None
-    if empty:
-        raise InputError(
-            f"the {which} of the region matches an empty text",
-            where=pattern,
-            why="it would be found everywhere",
-        )
+        wrong = f"is not a regular expression: {error}"
+    if wrong:
+        raise InputError(f"the {which} of the region {wrong}", where=pattern, why=why)

@@ -4,13 +4,14 @@ Owns the `Workload` record and the placements Rm, TP, HK and HK2; the programs t
 `programs`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import zip_longest
 
 from ..errors import InputError
 from ..facts import facts_html
 from ..outcomes import Outcome
-from . import mpi, sycl_env
+from . import mpi, sycl
 from ._cpus import HOUSEKEEPING_SHARES, cores, format_cpu_list, keep_house, usable_cpus
 from .reader import NEITHER, Reader
 from .region import Region, as_region
@@ -18,7 +19,6 @@ from .region import Region, as_region
 MODELS = ("omp", "sycl", "mpi", "external")
 STARTS = ("mark", "main", "exec")
 CONFIGS = tuple(base + house for base in ("Rm", "TP") for house in HOUSEKEEPING_SHARES)
-_UNBOUND = {"OMP_PROC_BIND": "false"}
 
 
 @dataclass(frozen=True)
@@ -126,8 +126,8 @@ class Workload:
     def placed(self, config: str, cpus: tuple[int, ...] | None = None) -> "Workload":
         """The same workload in another placement (Persson et al. 2025, sec. 5).
 
-        Rm lets threads roam; TP pins them (OMP_PROC_BIND=close; OMP_PLACES=cores, or threads where
-        several share a core); HK and HK2 reserve 12.5 % and 25 % of the cores, at least one,
+        Rm lets threads roam; TP pins them (OMP_PROC_BIND=close, OMP_PLACES a CPU each, one of each
+        core first); HK and HK2 reserve 12.5 % and 25 % of the cores, at least one,
         for the system.
 
         Parameters
@@ -152,38 +152,63 @@ class Workload:
         available = usable_cpus() if cpus is None else tuple(sorted(set(cpus)))
         _check_available(available)
         chosen = keep_house(available, HOUSEKEEPING_SHARES[house], config) if house else available
-        confined = chosen if house or cpus is not None else None
-        return replace(
-            self, config=config, cpus=confined, env=tuple(self._placed_env(base, chosen).items())
-        )
+        # one of each core first: fewer threads than CPUs share no core
+        by_core = zip_longest(*cores(chosen))
+        ordered = [cpu for mates in by_core for cpu in mates if cpu is not None]
+        return self.on(config, base, ordered)
 
-    def _placed_env(self, base: str, cpus: tuple[int, ...]) -> dict[str, str]:
+    def on(self, config: str, base: str, cpus: Sequence[int], threads: int = 0) -> "Workload":
+        """The same workload on some CPUs.
+
+        Parameters
+        ----------
+        config
+            What the placement is called.
+        base
+            Rm or TP.
+        cpus
+            In the order in which threads get them.
+        threads
+            Number of threads; 0: as the workload has it, at most one a CPU.
+
+        Raises
+        ------
+        InputError
+            Pinning of a program that is neither OpenMP, SYCL nor MPI.
+        """
+        if base == "TP" and self.model not in ("omp", "sycl", "mpi"):
+            raise InputError(
+                f"how to pin the threads of a program of model '{self.model}' is not known",
+                where=self.name,
+                fix='use model="omp" if it is an OpenMP program, or pass env and cpus yourself',
+            )
         env = dict(self.env)
         if self.model == "sycl":
-            return sycl_env.placed_env(env, base, cpus, ours=self.region.kind == "marks")
-        if self.model == "mpi":
-            return mpi.without_placement(env) | mpi.placed_env(base, cpus)
-        if self.model != "omp":
-            if base == "TP":
-                raise InputError(
-                    f"how to pin the threads of a program of model '{self.model}' is not known",
-                    where=self.name,
-                    fix=(
-                        'use model="omp" if it is an OpenMP program, or pass env and cpus yourself'
-                    ),
-                )
-            return env
-        for name in ("OMP_PROC_BIND", "OMP_PLACES"):
-            env.pop(name, None)
-        threads = min(int(env.get("OMP_NUM_THREADS", len(cpus))), len(cpus))
-        if "OMP_NUM_THREADS" in env:
-            env["OMP_NUM_THREADS"] = str(threads)
-        if "OMP_THREAD_LIMIT" in env:
-            env["OMP_THREAD_LIMIT"] = str(threads)
-        if base == "Rm":
-            return env | _UNBOUND
-        places = "cores" if threads <= len(cores(cpus)) else "threads"
-        return env | {"OMP_PROC_BIND": "close", "OMP_PLACES": places}
+            env |= {sycl.THREADS: str(threads)} if threads else {}
+            ours = self.region.kind == "marks"
+            env = sycl.placed_env(env, base, tuple(sorted(cpus)), ours=ours)
+        elif self.model == "mpi":
+            env = mpi.without_placement(env) | mpi.placed_env(base, cpus)
+        elif self.model == "omp":
+            env = _openmp_env(env, base, cpus, threads)
+        confined = None if set(cpus) == set(usable_cpus()) else tuple(cpus)
+        return replace(self, config=config, cpus=confined, env=tuple(env.items()))
+
+
+def _openmp_env(
+    env: dict[str, str], base: str, cpus: Sequence[int], threads: int
+) -> dict[str, str]:
+    """A place a thread; the number of threads is changed where it is given, or is too large."""
+    env.pop("OMP_PLACES", None)
+    count = str(threads or min(int(env.get("OMP_NUM_THREADS", len(cpus))), len(cpus)))
+    if threads or "OMP_NUM_THREADS" in env:
+        env["OMP_NUM_THREADS"] = count
+    if "OMP_THREAD_LIMIT" in env:
+        env["OMP_THREAD_LIMIT"] = count
+    if base == "Rm":
+        return env | {"OMP_PROC_BIND": "false"}
+    places = ",".join(f"{{{cpu}}}" for cpu in cpus)
+    return env | {"OMP_PROC_BIND": "close", "OMP_PLACES": places}
 
 
 def _judgeable(workload: Workload) -> dict[str, Outcome]:
@@ -195,27 +220,24 @@ def _check(workload: Workload) -> None:
     where = f"workload '{workload.name}'"
     if not workload.command or not workload.command[0]:
         raise InputError("the command is empty", where=where)
-    _check_choice("model", workload.model, MODELS, where)
-    _check_choice("start", workload.start, STARTS, where)
-    if not 0 < workload.timeout_s <= 1e6:
-        raise InputError(
-            f"timeout_s is {workload.timeout_s}; it must be above 0 and at most 1e6", where=where
-        )
-    variables = [part for pair in workload.env for part in pair]
-    if any("\0" in text for text in (*workload.command, *variables)):
-        raise InputError("a word of the command or the environment holds a zero byte", where=where)
-    if any(not key or "=" in key for key, _ in workload.env):
-        raise InputError("the name of an environment variable is empty or holds '='", where=where)
+    for field, choices in (("model", MODELS), ("start", STARTS)):
+        if (value := getattr(workload, field)) not in choices:
+            raise InputError(
+                f"{field} is '{value}'", where=where, fix=f"choose one of {', '.join(choices)}"
+            )
+    words = [*workload.command, *(part for pair in workload.env for part in pair)]
+    limit, cpus = workload.timeout_s, workload.cpus
+    wrong = {
+        f"timeout_s is {limit}; it must be above 0 and at most 1e6": not 0 < limit <= 1e6,
+        "a word of the command or the environment holds a zero byte": "\0" in "".join(words),
+        "the name of an environment variable is empty or holds '='": any(
+            not key or "=" in key for key, _ in workload.env
+        ),
+        "cpus is empty or holds a negative number": cpus is not None and min(cpus, default=-1) < 0,
+    }
+    if what := next((what for what, is_so in wrong.items() if is_so), ""):
+        raise InputError(what, where=where)
     _check_region_and_outcome(workload, where)
-    if workload.cpus is not None and (not workload.cpus or min(workload.cpus) < 0):
-        raise InputError("cpus is empty or holds a negative number", where=where)
-
-
-def _check_choice(field: str, value: str, choices: tuple[str, ...], where: str) -> None:
-    if value not in choices:
-        raise InputError(
-            f"{field} is '{value}'", where=where, fix=f"choose one of {', '.join(choices)}"
-        )
 
 
 def _check_region_and_outcome(workload: Workload, where: str) -> None:
@@ -228,8 +250,8 @@ def _check_region_and_outcome(workload: Workload, where: str) -> None:
                 " it runs"
             ),
             fix=(
-                'start="mark" for marks, symbols and mpi; start="main" or "exec" for process, lines'
-                " and roi"
+                'start="mark" for marks, symbols and mpi; start="main" or "exec" for process and'
+                " lines"
             ),
         )
     outcomes = list(dict.fromkeys(("seconds", *_judgeable(workload))))

@@ -60,12 +60,3 @@ def test_a_cause_that_rises_less_than_the_run_time_is_found_by_its_total():
     explanation = explain(runs.assign(other=random.normal(size=160)))
     assert explanation.factors.iloc[0]["factor"] == "faults"
     assert "leaves the line" in explanation.excluded["faults_per_s"]
-
-
-def test_the_reason_names_the_power():
-    random = np.random.default_rng(5)
-    slow, seconds = slow_times(random)
-    total = 1e4 * seconds**1.2
-    runs = pd.DataFrame({"seconds": seconds, "work": total, "work_per_s": total / seconds})
-    reason = candidate_columns(runs, slow=slow)[1]["work_per_s"]
-    assert "to the power 1.20" in reason and "among the fast runs" in reason

@@ -44,9 +44,11 @@ class Page(Notebook):
         return labelled.locator(kind).first
 
     def choose(self, label: str, part: str) -> None:
-        """The option with this text, else the first that holds it."""
+        """The option with this text, else the first that holds it, as soon as there is one."""
         choice = self.input(label)
-        texts = [one.replace("\xa0", " ") for one in choice.locator("option").all_inner_texts()]
+        options = choice.locator("option")
+        options.filter(has_text=part).first.wait_for(state="attached", timeout=60_000)
+        texts = [one.replace("\xa0", " ") for one in options.all_inner_texts()]
         exact = [place for place, text in enumerate(texts) if text == part]
         place = (exact or [place for place, text in enumerate(texts) if part in text])[0]
         choice.select_option(index=place)
@@ -58,16 +60,12 @@ class Page(Notebook):
         field.press("Tab")
 
     def nodes(self):
-        """The nodes of the tree that can be clicked, from the top."""
-        return self.shown.locator("button[title*='what is ']")
+        """The metrics of the tree that can be clicked, from the top."""
+        return self.shown.locator("button:text-matches('^what is ')")
 
     def root(self) -> str:
         """The metric at the root of the tree."""
-        return self.nodes().first.inner_text().split(" ≤ ")[0]
-
-    def colour(self, element) -> str:
-        """Of its background."""
-        return element.evaluate("one => getComputedStyle(one).backgroundColor")
+        return self.nodes().first.inner_text().removeprefix("what is ").removesuffix("?")
 
     def claim(self, holds=lambda text: True) -> str:
         """Wait until something holds of what the step shows, and its null is there."""

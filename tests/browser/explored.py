@@ -3,7 +3,6 @@
 What is shown in the end must belong to what the controls have in the end.
 """
 
-import json
 import statistics
 import time
 from collections.abc import Callable
@@ -15,11 +14,11 @@ EXPLORED = {
     "10-trace-collection": {"part of the run": "span", "kind": "list", "source": "list"},
     "15-account": {"run, slowest first": "choice"},
     "20-delta-config": {
-        "longest events taken": "number",
-        "length of each event ×": "number",
+        "longest events taken": "choice",
+        "length of each event ×": "choice",
         "shortest event": "choice",
     },
-    "50-attribution": {"cutoff": "number"},
+    "50-attribution": {"cutoff": "choice"},
     "70-noise-signatures": {"frequency": "choice", "duration": "choice", "ranks": "choice"},
 }
 PLACES = ((0.1, 0.4), (0.9, 0.6))  # along a slider, where drags of each handle end
@@ -60,14 +59,12 @@ _CONTROLS = """box => [...box.querySelectorAll('.noUi-target, select, input, but
       cut: label ? label.scrollWidth > label.clientWidth : false,
       visible: one.getClientRects().length > 0,
       handles: one.querySelectorAll('.noUi-handle').length,
-      numbers: one.noUiSlider ? [one.noUiSlider.get(true)].flat() : [],
       words: word?.textContent ?? '',
     };
   })"""
 _SHOWN = """box => {
   const one = box.querySelector('.explorer');
   return {
-    state: one.dataset.state,
     words: [...one.querySelector('p').querySelectorAll('strong')].map(word => word.innerText),
     html: one.innerHTML,
   };
@@ -111,7 +108,7 @@ class OnPage:
         return self.box.evaluate(_CONTROLS)
 
     def shown(self) -> dict:
-        """State, words and HTML of the view."""
+        """Words and HTML of the view."""
         return self.box.evaluate(_SHOWN)
 
     def check_controls(self) -> None:
@@ -127,13 +124,12 @@ class OnPage:
 
     def differing(self) -> list[str]:
         """Controls whose last value is not the one that the view shows, in words."""
-        shown, found = self.shown(), self.controls()
-        values = list(json.loads(shown["state"]).values())
-        assert len(values) == len(found) == len(shown["words"])
+        words, found = self.shown()["words"], self.controls()
+        assert len(found) == len(words)
         return [
-            f"{one['label']}: {one['numbers']} {one['words']}, shown {value} ({words})"
-            for one, kind, value, words in zip(found, self.kinds.values(), values, shown["words"])
-            if not _agree(kind, one, value, words)
+            f"{one['label']}: {_words(one)}, shown {shown}"
+            for one, shown in zip(found, words)
+            if _words(one) != shown
         ]
 
     def follow(self, label: str, way: str, lasting_s: float = LASTING_S) -> str:
@@ -257,12 +253,7 @@ def table(stage: str, followed: list[Followed]) -> str:
 HEAD = f"{'notebook':20} {'control':24} {'by':6} {'n':>3} median    max, ms"
 
 
-def _agree(kind: str, one: dict, value, words: str) -> bool:
-    """A control's last value is the one in the view's state, and that in its words."""
-    if kind == "list":
-        return one["words"] == value == words
-    if kind == "choice":
-        return one["words"] == words
-    numbers = value if kind == "span" else [value]
-    near = all(abs(a - b) <= 1e-6 * max(abs(b), 1) for a, b in zip(one["numbers"], numbers))
-    return near and words.split()[0] == f"{numbers[0]:.4g}"
+def _words(one: dict) -> str:
+    """A control's last value as the view writes it; of a span JupyterLab writes both units."""
+    low, dash, high = one["words"].partition("-")
+    return f"{low.removesuffix(' ms')} to {high}" if dash and one["handles"] == 2 else one["words"]

@@ -90,18 +90,16 @@ def limits_the_runs(page, count: int) -> None:
 
 
 def cuts_and_reads_the_tree(page, count: int) -> str:
-    """A click on a bar; then the claim with its null, tree and factors. The metric at the root."""
+    """The slider moves; then the claim with its null and factors. The metric at the root."""
     page.tab("3 Cutoff and tree")
-    page.claim()
+    before = CLAIM.search(page.claim())[3]
     page.picture("cutoff-found")
-    bars = page.shown.locator("button[title*='cutoff here']")
-    edges = [re.search(r"from ([\d.]+) to", one.get_attribute("title"))[1] for one in bars.all()]
-    place = len(edges) // 2
-    bars.nth(place).click()
-    text = page.claim(lambda text: f"above {float(edges[place]):.4g}" in text)
+    page.shown.locator(".noUi-handle").first.press("PageUp")
+    text = page.claim(lambda text: (claim := CLAIM.search(text)) and claim[3] != before)
+    value = float(page.shown.locator(".widget-readout").first.inner_text())
     slow, runs, above = CLAIM.search(text).groups()
     assert int(runs) == count and 0 < int(slow) < count
-    assert float(above) == pytest.approx(float(edges[place]), rel=1e-3)
+    assert float(above) == pytest.approx(value, rel=1e-3)
     assert "p = 0.0" in text and "p_value" in text and "accuracy on unseen runs" in text
     page.picture("cutoff-clicked")
     return page.root()
@@ -120,11 +118,8 @@ def reads_the_factor(page, metric: str) -> None:
     page.nodes().first.click()
     text = page.wait_for("R² ")
     assert metric in text and re.search(r"R² [\d.]+ \([\d.]+ to [\d.]+, n = \d+ runs\)", text)
-    assert "Page faults served from memory" in text and "doi:" in text, text
     assert page.shown.locator(f"img[alt='{metric} against seconds']").is_visible()
     page.picture("factor")
-    page.click("ask the local language model")
-    assert "no language model is configured" in page.wait_for("no language model is configured")
 
 
 def reads_a_mitigation(page) -> None:
@@ -153,7 +148,7 @@ def saves_and_runs_again(page, folder: Path) -> None:
         text=True,
     )
     assert done.returncode == 0, done.stderr[-3000:]
-    assert texts_of(nbformat.reads(done.stdout, as_version=4)) == texts_of(saved)
+    assert texts_of(nbformat.reads(done.stdout, as_version=4))[1:] == texts_of(saved)[1:]
     assert any("Explanation(" in text for text in texts_of(saved))
 
 
@@ -177,18 +172,13 @@ def test_what_was_tried_is_seen_before_and_after(page):
     page.picture("before-and-after")
 
 
-def test_where_the_null_finds_nothing_the_tree_needs_a_click(page):
+def test_where_the_null_finds_nothing_no_tree_is_shown(page):
     pick(page, NOTHING)
     page.tab("3 Cutoff and tree")
-    text = page.wait_for("shuffled tables reach")
+    text = page.wait_for("of the whole search")
     assert "No claim" in text and re.search(r"balanced accuracy of 0\.\d\d \(95 % interval", text)
     assert re.search(r"p = 0\.\d+ of the whole search", text) and not page.nodes().count()
     page.picture("nothing")
-    page.click("show the tree anyway: it is not shown to be better than chance")
-    page.nodes().first.wait_for()
-    colours = {page.colour(node) for node in page.nodes().all()}
-    assert colours == {"rgb(221, 221, 221)"} and "shuffled tables reach" in page.text()
-    page.picture("anyway")
     page.tab("5 Mitigation")
     assert "no mitigation is suggested" in page.wait_for("The null finds no factor")
 

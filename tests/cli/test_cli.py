@@ -26,13 +26,12 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 @pytest.mark.parametrize(
     "words, said",
     [
-        (["wyh", "--", "true"], "did you mean why?"),
-        (["run", "--rnus", "3", "--", "true"], "did you mean --runs?"),
-        (["run", "--runs=many", "--", "true"], "invalid int value"),
-        (["run", "true"], "noisebook run [options] -- true"),
+        (["wyh", "--", "true"], "Did you mean 'why'?"),
+        (["run", "--rnus", "3", "--", "true"], "--runs"),
+        (["run", "--runs=many", "--", "true"], "not a valid integer"),
         (["run"], "which program?"),
         (["run", "--shell", "true", "--", "true"], "give one of them"),
-        (["doctor", "--", "true"], "takes no program"),
+        (["doctor", "--", "true"], "unexpected extra argument (true)"),
         (["run", "--region", "mark", "--", "true"], "marks"),
         (["run", "--report", "rate", "--", "true"], "NAME=REGEX"),
         (["inject", "no-such-file.json", "--", "true"], "no-such-file.json"),
@@ -69,19 +68,9 @@ def test_a_program_that_does_not_exist_or_fails_has_a_status_of_its_own(
 
 def test_a_run_is_told_in_words_and_as_json(capsys, tmp_path, monkeypatch, binaries):
     monkeypatch.setenv("NOISEBOOK_STATE", str(tmp_path))
-    words = [
-        "run",
-        "--runs",
-        "3",
-        "--folder",
-        str(tmp_path / "kept"),
-        "--report",
-        "rate=(?P<value>[0-9]+) per s:1/s:higher",
-        "--outcome",
-        "rate",
-        "--shell",
-        "echo 5 per s | cat",
-    ]
+    rate = ["--report", "rate=(?P<value>[0-9]+) per s:1/s:higher", "--outcome", "rate"]
+    words = ["run", "--runs", "3", "--folder", str(tmp_path / "kept"), *rate]
+    words += ["--shell", "echo 5 per s | cat"]
     assert main(words) == DONE
     assert "echo, rate (1/s): mean 5" in capsys.readouterr().out
     assert main([*words, "--json"]) == DONE
@@ -94,27 +83,13 @@ def test_a_run_is_told_in_words_and_as_json(capsys, tmp_path, monkeypatch, binar
 
 def test_ctrl_c_keeps_what_was_measured_and_says_how_to_go_on(tmp_path, binaries):
     folder = tmp_path / "kept"
+    words = ["run", "--runs", "1000", "--folder", folder, "--", "sleep", "0.05"]
+    here = {"PYTHONPATH": str(REPOSITORY), "NOISEBOOK_STATE": str(tmp_path / "state")}
     process = subprocess.Popen(
-        [
-            sys.executable,
-            "-m",
-            "nbhelpers",
-            "run",
-            "--runs",
-            "1000",
-            "--folder",
-            folder,
-            "--",
-            "sleep",
-            "0.05",
-        ],
+        [sys.executable, "-m", "nbhelpers", *words],
         text=True,
         stderr=subprocess.PIPE,
-        env=os.environ
-        | {
-            "PYTHONPATH": str(REPOSITORY),
-            "NOISEBOOK_STATE": str(tmp_path / "state"),
-        },
+        env=os.environ | here,
     )
     log, end = folder / "runs.jsonl", time.monotonic() + 60
     while not (log.exists() and log.read_text().count("\n") >= 2) and time.monotonic() < end:
@@ -131,9 +106,7 @@ def test_ctrl_c_keeps_what_was_measured_and_says_how_to_go_on(tmp_path, binaries
 
 def test_every_verb_has_help_with_the_statuses(capsys):
     for verb in VERBS:
-        with pytest.raises(SystemExit) as left:
-            main([verb, "--help"])
-        assert left.value.code == 0 and "exit status: 0" in capsys.readouterr().out
+        assert main([verb, "--help"]) == 0 and "exit status: 0" in capsys.readouterr().out
 
 
 def test_the_words_of_a_report():
@@ -172,33 +145,18 @@ def test_the_plan_keeps_to_the_time_and_refuses_too_little():
         plan_study(10, 300)
 
 
-HEAVY = (
-    "pandas",
-    "numpy",
-    "scipy",
-    "sklearn",
-    "statsmodels",
-    "matplotlib",
-    "seaborn",
-    "jsonschema",
-    "pyarrow",
-)
+SCIENCE = ("scipy", "sklearn", "statsmodels", "matplotlib", "seaborn", "jsonschema")
+TABLES = ("pandas", "numpy", "pyarrow")
 
 
 @pytest.mark.parametrize(
     "module, without",
     [
-        ("nbhelpers", HEAVY),
-        ("nbhelpers.cli", HEAVY),
-        ("nbhelpers.places", HEAVY),
-        (
-            "nbhelpers.measurement",
-            ("scipy", "sklearn", "statsmodels", "matplotlib", "seaborn", "jsonschema"),
-        ),
-        (
-            "nbhelpers.injection",
-            ("scipy", "sklearn", "statsmodels", "matplotlib", "seaborn", "jsonschema"),
-        ),
+        ("nbhelpers", SCIENCE + TABLES),
+        ("nbhelpers.cli", SCIENCE + TABLES),
+        ("nbhelpers.places", SCIENCE + TABLES),
+        ("nbhelpers.measurement", SCIENCE),
+        ("nbhelpers.injection", SCIENCE),
     ],
 )
 def test_what_an_import_does_not_load(module, without):

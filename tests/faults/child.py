@@ -84,7 +84,7 @@ def main(folder: str, workload: str, token: str, runs: str) -> None:
         if workload == "traced":
             attachments.append(Tracer(Path(folder) / "traces", "tracepoints"))
         cell = Cell("a", command, attachments=attachments)
-        campaign = Campaign(Path(folder), [cell], int(runs), lead_ms=5)
+        campaign = Campaign(Path(folder), [cell], int(runs))
         print("begins", flush=True)
         campaign.run(lambda done, total, left: print("done", done, flush=True))
     print("complete", flush=True)

@@ -202,7 +202,7 @@ def _name(pid: int) -> str:
 def groups() -> set[str]:
     """Control groups of ours whose owner is dead."""
     found = set()
-    for place in {place for _, place, kind in kernel.mounts() if kind in ("cgroup", "cgroup2")}:
+    for place in {place for place, kind in kernel.mounts() if kind in ("cgroup", "cgroup2")}:
         for parent, names, _ in os.walk(place):
             for name in names:
                 owner = kernel.owner_of(name)
@@ -213,7 +213,7 @@ def groups() -> set[str]:
 
 def instances() -> set[str]:
     """tracefs instances of ours whose owner is dead."""
-    with contextlib.suppress(OSError), kernel.file_system("tracefs", "/sys/kernel/tracing") as root:
+    with contextlib.suppress(OSError), kernel.file_system(kernel.TRACEFS) as root:
         return {name for name, owner in kernel.instances(root) if not kernel.alive(owner)}
     return set()
 
@@ -292,10 +292,11 @@ def complain(harness: Harness, outcome: Outcome) -> None:
 
 
 def note_words(harness: Harness, outcome: Outcome, wrong: bool = False) -> None:
-    """Its last words, if they are a traceback or known to be wrong."""
-    if wrong or "Traceback" in harness.complaint():
+    """Its last words, if they are known to be wrong, or a traceback but that of a Ctrl-C."""
+    words = harness.complaint().strip()
+    if wrong or ("Traceback" in words and not words.endswith("KeyboardInterrupt")):
         outcome.tracebacks += 1
-        outcome.remarks.append(harness.complaint().strip()[-300:])
+        outcome.remarks.append(words[-300:])
 
 
 def judge(place: Place, harness: Harness, outcome: Outcome, data: str = "data") -> None:
@@ -605,7 +606,7 @@ def kinds() -> dict[str, Callable[[random.Random], Outcome]]:
 
 
 def _can_trace() -> bool:
-    with contextlib.suppress(OSError), kernel.file_system("tracefs", "/sys/kernel/tracing"):
+    with contextlib.suppress(OSError), kernel.file_system(kernel.TRACEFS):
         return True
     return False
 

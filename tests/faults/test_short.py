@@ -19,13 +19,11 @@ pytestmark = [
     pytest.mark.skipif(not os.access(SETTING, os.W_OK), reason="this user may not change sysctls"),
     pytest.mark.usefixtures("binaries"),
 ]
-FEW = [
-    "SIGKILL to all",
+FEW = ["SIGKILL to all"]
+MORE = [
     "SIGKILL to harness",
     "SIGKILL after the last run",
     "workload: twice",
-]
-MORE = [
     "SIGSTOP, SIGKILL to supervisor",
     "SIGINT to harness",
     "disk full: data",

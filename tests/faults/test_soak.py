@@ -38,7 +38,7 @@ for number in range(24):
     held = Holds()
     accompanied = (held, noise(), *metrics("software", "scheduler"))
     cell = Cell("a", program("sleep 0.02"), attachments=accompanied)
-    Campaign(Path(sys.argv[1]) / str(number), [cell], 3, lead_ms=5).run()
+    Campaign(Path(sys.argv[1]) / str(number), [cell], 3).run()
     held.close()
     print(json.dumps(seen()), flush=True)
 """

@@ -4,8 +4,9 @@
  * The columns are exactly as long as the plan says, so that a lane that reaches beyond them is
  * noticed.
  */
+#define _GNU_SOURCE
 #include "bytes.h"
-#include "injector.h"
+#include "internal.h"
 
 #include <math.h>
 
@@ -23,7 +24,7 @@ static void check_accepted(const struct nb_injection *run)
             EXPECT(run->plan.duration_ns[i] >= 0 &&
                    run->plan.start_ns[i] + run->plan.duration_ns[i] >= 0);
             EXPECT(run->plan.priority[i] <= NB_HIGHEST_PRIORITY && run->plan.priority[i] >= -20);
-            EXPECT(run->plan.kind[i] >= 0 && run->plan.kind[i] < NB_KIND_COUNT);
+            EXPECT(run->plan.kind[i] == NB_OCCUPY || nb_is_kind(run->plan.kind[i]));
             EXPECT(run->plan.kind[i] == NB_OCCUPY ||
                    (run->plan.intensity[i] > 0 && isfinite(run->plan.intensity[i])));
         }

@@ -32,7 +32,9 @@ def test_what_was_found_is_refused(name, tmp_path):
 
 @pytest.mark.long
 @pytest.mark.timeout(120 + 2 * SECONDS)
-@pytest.mark.skipif(not (CHECKS / "atheris").is_dir(), reason="atheris is not here: make test-all")
+@pytest.mark.skipif(
+    not (CHECKS / "atheris").is_dir(), reason="atheris is not here: sh tests/optional.sh"
+)
 @pytest.mark.parametrize("name", READERS)
 def test_a_short_search_finds_nothing(name, tmp_path):
     done = subprocess.run(

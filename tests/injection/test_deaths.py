@@ -76,6 +76,7 @@ for _ in range(5):
 """
 
 
+@pytest.mark.long
 def test_handlers_of_fork_that_libraries_register_do_no_harm(tmp_path):
     """Arrow's start its threads anew in a forked child, which may end it: we execute."""
     (tmp_path / "wide.csv").write_text("a,b\n" + "1,2.5\n" * 200_000)

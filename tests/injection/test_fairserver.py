@@ -104,7 +104,7 @@ def test_where_it_cannot_be_lifted_it_says_so_and_changes_nothing():
         with fair_server_lifted() as changed:
             lifted = fair_server()
             assert set(changed) == {
-                str(DEBUGFS / f"sched/fair_server/cpu{cpu}/runtime")
+                f"{DEBUGFS}/sched/fair_server/cpu{cpu}/runtime"
                 for cpu, (runtime, _) in server.budgets.items()
                 if runtime
             }

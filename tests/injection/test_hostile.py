@@ -17,7 +17,7 @@ from nbhelpers.injection import Injector, make_plan
 from nbhelpers.injection._native import ffi, lib
 from nbhelpers.injection.replay import Replay
 from nbhelpers.injection.rules import Rules, may_realtime
-from nbhelpers.measurement import Campaign, Cell
+from nbhelpers.measurement import Attachment, Campaign, Cell
 from nbhelpers.workloads import binary_folder, program
 
 from .helpers import CPU_COUNT, make_config, state
@@ -110,7 +110,6 @@ HOSTILE = {
     "a lane beyond the plan": _set("rules.limit_ns", 0),
     "no limit of time": _set("rules.limit_ns", -1),
     "endless events": _set("rules.longest_event_ns", -1),
-    "an unknown lateness": _set("rules.lateness", 77),
 }
 
 
@@ -205,23 +204,12 @@ def test_a_stopped_process_of_the_injector_does_not_outlive_it(which: int, relea
     assert all(state(pid) in ("", "Z") for pid in pids)
 
 
-class Stops:
+class Stops(Attachment):
     """Stops a process of an injector at a moment of the run: another attachment beside it."""
 
     def __init__(self, injector: Injector, which: int, runs: set[int]):
         self.injector, self.which, self.runs, self.seen = injector, which, runs, 0
-        self.variables, self.libraries, self.identity, self.notes = {}, [], "", ()
-        self.follows_region = False
         self.draw = random.Random(which)
-
-    def before(self, workload) -> None: ...
-    def armed(self, pid: int) -> None: ...
-    def ended(self, pid: int) -> None: ...
-    def printed(self, output, errors) -> None: ...
-    def close(self) -> None: ...
-
-    def after(self, run: dict) -> dict:
-        return {}
 
     def released(self, t0_ns: int) -> None:
         if self.seen in self.runs:
@@ -229,6 +217,7 @@ class Stops:
         self.seen += 1
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("binaries")
 @pytest.mark.parametrize("which", [0, 1])
 def test_a_campaign_goes_on_when_somebody_stops_the_injector(which: int) -> None:
@@ -237,12 +226,13 @@ def test_a_campaign_goes_on_when_somebody_stops_the_injector(which: int) -> None
     injector = Injector(config, rules=Rules(shortest_us=0))
     stops = Stops(injector, which, {1})
     cell = Cell("a", program(["sleep", "0.3"]), attachments=(injector, stops))
-    table = Campaign(None, [cell], 3, lead_ms=5).run()
+    table = Campaign(None, [cell], 3).run()
     assert list(table["status"]).count("ok") == 3
     [failed] = table.loc[table["status"] != "ok", ["status", "message"]].to_dict("records")
     assert failed["status"] == "injection failed" and failed["message"]
 
 
+@pytest.mark.long
 @needs_fifo
 @pytest.mark.flaky(reruns=2)
 def test_events_that_come_late_leave_others_their_share_of_a_second() -> None:

@@ -3,11 +3,9 @@
 import json
 import subprocess
 import sys
-from datetime import datetime, timedelta
 
 import numpy as np
 import pytest
-from scipy import stats
 
 from nbhelpers.injection import Injector, Overheads, measure_overheads
 from nbhelpers.injection._machine_state import machine_state
@@ -58,14 +56,10 @@ def test_the_exit_cost_is_measured_at_lengths_up_to_10_ms(measured):
 def test_a_calibration_says_when_and_of_which_machine_it_is(measured):
     costs, _ = measured
     assert 0 <= costs.age_s() < 600 and costs.state == machine_state()
-    taken = datetime.fromisoformat(costs.measured_at)
-    assert "measured 3 minutes ago" in costs.sentences(taken + timedelta(seconds=181))[0]
-    assert "measured 26.0 hours ago" in costs.sentences(taken + timedelta(hours=26))[0]
-    assert f"n = {costs.n}" in costs.sentences()[0]
 
 
 def test_what_was_not_measured_has_no_age():
-    assert np.isnan(Overheads().age_s()) and "not measured" in Overheads().sentences()[0]
+    assert np.isnan(Overheads().age_s())
 
 
 @needs_realtime
@@ -146,7 +140,6 @@ def test_each_kind_of_core_is_measured_on_a_cpu_of_its_own(monkeypatch, tmp_path
     ]
     assert costs.kind_of([0, 3, 4, 5, 77, -1]).tolist() == [0, 0, 1, 1, 0, 0]
     assert costs == measure_overheads(tmp_path / "overheads.json"), "as cached"
-    assert len(costs.sentences()) == 2 and "of kind efficiency" in costs.sentences()[1]
 
 
 def test_without_permission_typical_numbers_are_used_and_nothing_is_kept(tmp_path):
@@ -163,15 +156,6 @@ def test_without_permission_typical_numbers_are_used_and_nothing_is_kept(tmp_pat
 def test_an_analysis_that_must_not_measure_uses_typical_numbers(tmp_path, monkeypatch):
     monkeypatch.setenv("NOISEBOOK_LOCK", "shared")
     assert not measure_overheads(tmp_path / "overheads.json").measured
-
-
-def test_the_slope_is_that_of_theil_and_sen():
-    random = np.random.default_rng(0)
-    x = np.arange(200) * 1.5
-    y = 3 + 0.4 * x + random.standard_t(2, 200)
-    y[:5] += 1000  # the hypervisor
-    assert module._slope(x, y) == pytest.approx(stats.theilslopes(y, x).slope, rel=1e-9)
-    assert module._slope(x, -y) == 0 and module._slope(np.ones(10), y[:10]) == 0
 
 
 @pytest.mark.parametrize("scale", [0.1, 3.0, 10.0])

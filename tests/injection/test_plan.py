@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 from nbhelpers.errors import InputError
 from nbhelpers.injection import Overheads, Rules, make_plan
 from nbhelpers.injection._coalesce import coalesce, queued
-from nbhelpers.injection.costs import logarithm
-from nbhelpers.injection.plan import (
-    DROPPED,
+from nbhelpers.injection._limits import (
     busiest_second_share,
     longest_full_stop_ns,
     realtime_spans,
 )
+from nbhelpers.injection.costs import logarithm
+from nbhelpers.injection.rules import DROPPED
 from nbhelpers.noise import NoiseConfig
 
 from .helpers import CPU_COUNT, make_config, mixed_config
@@ -105,13 +105,12 @@ def test_more_cpus_than_there_are_and_too_long_events_are_refused():
         make_plan(make_config([(0, "thread", 0, 2500)]))
     with pytest.raises(InputError, match="placement"):
         make_plan(mixed_config(0, 3, [0]), "somewhere")
-    for wrong in ({"lateness": "whenever"}, {"give_up_ms": -1}, {"coalesce_ms": float("nan")}):
+    for wrong in ({"give_up_ms": -1}, {"coalesce_ms": float("nan")}):
         with pytest.raises(InputError):
             Rules(**wrong)
 
 
-@pytest.mark.parametrize("lanes", [1, 2, 3])
-def test_lanes_hold_every_event_once_and_in_order(lanes):
+def test_lanes_hold_every_event_once_and_in_order():
     rows = [
         (cpu, kind, 10 * i + j, 0.5, *policy)
         for cpu in range(CPU_COUNT)
@@ -121,19 +120,14 @@ def test_lanes_hold_every_event_once_and_in_order(lanes):
         )
     ]
     config = make_config(rows)
-    plan = make_plan(config, "origin", lanes=lanes, rules=AS_IT_IS)
-    assert len(plan.lanes) == lanes * CPU_COUNT and plan.lanes["count"].sum() == len(
+    plan = make_plan(config, "origin", rules=AS_IT_IS)
+    assert len(plan.lanes) == 2 * CPU_COUNT and plan.lanes["count"].sum() == len(
         plan.events
     ) == len(config.events())
     for lane in plan.lanes.itertuples():
         own = plan.events.iloc[lane.first : lane.first + lane.count]
         assert set(own["cpu"]) == {lane.cpu} and own["start_ns"].is_monotonic_increasing
-        assert (
-            lanes == 1
-            or own["policy"].eq("SCHED_OTHER").all()
-            or own["policy"].ne("SCHED_OTHER").all()
-        )
-        assert lanes < 3 or own["priority"].nunique() == 1
+        assert own["policy"].eq("SCHED_OTHER").all() or own["policy"].ne("SCHED_OTHER").all()
     both = plan.events.merge(config.events(), on=["cpu", "event"])
     assert len(both) == len(plan.events) and (both["start_ns_x"] == both["start_ns_y"]).all()
     assert plan.events["into"].tolist() == list(range(len(plan.events)))
@@ -361,10 +355,10 @@ def test_noise_that_does_more_than_occupy_a_cpu_is_never_carried_and_has_process
         .assign(run=0, intensity=np.nan)
     )
     config = NoiseConfig.from_events(
-        pd.concat([rows, rows.assign(kind="memory_read", intensity=1e6)])
+        pd.concat([rows, rows.assign(kind="memory_stream", intensity=1e6)])
     )
     plan = make_plan(config, rules=Rules(exit_cost_us=5), overheads=Overheads())
-    memory = plan.events[plan.events["kind"] == "memory_read"]
+    memory = plan.events[plan.events["kind"] == "memory_stream"]
     assert (memory["into"] == memory.index).all() and (memory["duration_ns"] == 2000).all()
     threads = plan.events[plan.events["kind"] == "thread"]
     assert 0 < (threads["into"] == threads.index).sum() < 40 and len(plan.lanes) == 2

@@ -10,7 +10,7 @@ import pytest
 
 from nbhelpers.injection import Injector, Overheads, Rules, make_plan
 from nbhelpers.injection._machine_state import differences, machine_state
-from nbhelpers.injection.costs import ExitCost, overheads_used
+from nbhelpers.injection.costs import ExitCost
 from nbhelpers.injection.recalibration import bias_of, refreshed
 from nbhelpers.injection.rules import may_realtime
 from nbhelpers.measurement import run_once
@@ -118,18 +118,6 @@ def test_differences_name_what_changed_and_never_an_identity(tmp_path):
     assert "another boot" in found and "3333" not in found and "CPUs: 0 1 → 0" in found
     assert "frequency limits: 800000-3900000 → 800000-2000000" in found
     assert differences(before, before) == ""
-
-
-def test_the_runs_say_how_old_their_overheads_were():
-    columns = {"overheads_at": [None, "", "a", "a"], "overheads_age_s": [np.nan, np.nan, 5, 300]}
-    once = pd.DataFrame(columns)
-    assert overheads_used(once) == [
-        "The overheads of injected events were measured 5 s to 5 minutes before the runs that used"
-        " them (n = 2)."
-    ]
-    twice = once.assign(overheads_at=[None, "", "a", "b"])
-    assert "were measured 2 times, 5 s to 5 minutes" in overheads_used(twice)[0]
-    assert overheads_used(once.iloc[:2]) == overheads_used(pd.DataFrame({"run": [1]})) == []
 
 
 @needs_realtime

@@ -238,6 +238,7 @@ def run_as(arguments, program) -> str:
     return done.stdout
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("way", WAYS)
 def test_cap_sys_nice_alone_suffices_and_without_it_noise_is_ordinary_and_says_so(way):
     arguments, realtime = WAYS[way]

@@ -14,7 +14,7 @@ from nbhelpers.errors import RunError
 from nbhelpers.injection import Injector, Overheads, Plan, Rules, inject, make_plan
 from nbhelpers.injection.costs import ExitCost
 from nbhelpers.injection.injector import THROTTLING, may_realtime
-from nbhelpers.injection.log import make_log
+from nbhelpers.injection.log import make_log, noise_ns
 from nbhelpers.injection.replay import Replay
 from nbhelpers.machine import online_cpus
 from nbhelpers.measurement import Attachment, run_once
@@ -60,14 +60,12 @@ class Look(Attachment):
 
 
 @needs_realtime
-@pytest.mark.parametrize("lanes", [1, 2])
-def test_every_event_is_injected_in_order_and_as_long_as_planned(lanes):
+def test_every_event_is_injected_in_order_and_as_long_as_planned():
     config = mixed_config(2)
     injection = inject(
         config,
         spinner(0.4),
         placement="origin",
-        lanes=lanes,
         rules=Rules(exit_cost_us=0, shortest_us=0),
     )
     log = injection.log
@@ -85,12 +83,12 @@ def test_every_event_is_injected_in_order_and_as_long_as_planned(lanes):
     realtime = log["policy"] == "SCHED_FIFO"
     assert (log["end_ns"] - log["taken_ns"] >= log["planned_duration_ns"])[realtime].all()
     assert (log["cpu_time_ns"] >= log["planned_duration_ns"])[~realtime].all()
-    for _, lane in log.groupby([log["cpu"], realtime if lanes == 2 else log["cpu"]]):
+    for _, lane in log.groupby([log["cpu"], realtime]):
         assert (lane["start_ns"].to_numpy()[1:] >= lane["end_ns"].to_numpy()[:-1]).all()
-    ratio = injection.accuracy().classes["injected_over_planned"]
-    assert ratio.between(0.7, 1.5).all(), (
-        ratio
-    )  # wide: the hypervisor may take a CPU away within an event
+    ratio = noise_ns(log).groupby(log["kind"], observed=True).sum()
+    ratio /= log.groupby("kind", observed=True)["replayed_ns"].sum()
+    # wide: the hypervisor may take a CPU away within an event
+    assert ratio.between(0.7, 1.5).all(), ratio
     assert (log["ran_on"] == log["cpu"]).all()
 
 
@@ -151,19 +149,6 @@ def test_throttling_is_lifted_during_the_injection_and_put_back():
     assert put_back()
 
 
-SECOND = """
-import sys
-from nbhelpers.injection import Injector
-from nbhelpers.workloads import program
-from tests.injection.helpers import make_config
-injector = Injector(make_config([(0, "irq", 1, 1)]))
-injector.before(program("true"))
-print(*(note for note in injector.notes if "throttling" in note), flush=True)
-sys.stdin.read()
-injector.close()
-"""
-
-
 @needs_realtime
 @pytest.mark.skipif(
     not os.access(THROTTLING, os.W_OK) or lifted(),
@@ -205,25 +190,6 @@ class TestThrottlingOfSeveralInjectors:
         outer.close()
         assert look.seen == (1, None, True) and put_back()
 
-    @pytest.mark.parametrize("killed", [False, True], ids=["ends well", "is killed"])
-    def test_in_two_processes(self, killed):
-        ours = Injector(make_config([(0, "irq", 1, 1)]))
-        theirs = subprocess.Popen(
-            [sys.executable, "-c", SECOND],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            cwd=REPOSITORY,
-        )
-        assert theirs.stdout.readline() == "\n", "theirs was the first to lift it"
-        ours.before(program("true"))
-        theirs.kill() if killed else None
-        theirs.communicate(timeout=10)
-        time.sleep(0.2 if killed else 0)  # for the guardian of the one that is gone
-        assert lifted() and not any("throttling" in note for note in ours.notes)
-        ours.close()
-        assert put_back()
-
 
 def released_in_the_past(config, lateness_ms, **rules):
     """The log of a replay whose t0 has long passed."""
@@ -258,34 +224,6 @@ def test_a_late_realtime_event_is_anchored_at_its_wake_up_and_a_timely_one_at_it
     assert log["outcome"].tolist() == ["late", "injected"]
     assert log["taken_ns"].tolist() == [log["start_ns"][0], 300_000_000]
     assert log["end_ns"][0] >= log["start_ns"][0] + 2_000_000 and log["end_ns"][1] >= 303_000_000
-
-
-@needs_realtime
-@pytest.mark.parametrize("kind", ["irq", "thread"])
-def test_what_becomes_of_a_late_event_is_as_the_rules_say(kind):
-    """It is 50 ms late at least; an ordinary one may have to wait longer."""
-    took_ms, outcome = {}, {}
-    for lateness in ("catch up", "drop", "truncate"):
-        log = released_in_the_past(
-            make_config([(0, kind, 0, 60)]),
-            50,
-            lateness=lateness,
-            exit_cost_us=0,
-            shortest_us=0,
-            give_up_ms=1000,
-        )
-        took_ms[lateness] = float(
-            (log["end_ns"] - log["taken_ns"] if kind == "irq" else log["cpu_time_ns"])[0] / 1e6
-        )
-        outcome[lateness] = log["outcome"][0]
-    assert outcome["catch up"] == "late" and took_ms["catch up"] >= 60
-    assert outcome["drop"] == "dropped" and took_ms["drop"] < 1
-    assert (
-        outcome["truncate"] == "truncated"
-        and took_ms["truncate"] < 11
-        or outcome["truncate"] == "dropped"
-        and kind == "thread"
-    )
 
 
 @needs_realtime
@@ -357,7 +295,7 @@ def test_an_event_that_waits_for_one_of_its_priority_takes_nothing_from_it():
 
 @needs_realtime
 def test_an_ordinary_event_in_progress_does_not_delay_an_interrupt():
-    """Two lanes by default: the 30 ms of the thread would make the interrupts behind it late."""
+    """Two lanes a CPU: the 30 ms of the thread would make the interrupts behind it late."""
     config = make_config([(0, "thread", 2, 30), *((0, "irq", 3 + 4 * i, 0.5) for i in range(5))])
     log = inject(config, spinner(0.4), placement="origin").log
     irq, thread = (log[log["kind"] == kind] for kind in ("irq", "thread"))
@@ -505,7 +443,7 @@ def test_logs_are_kept_as_files_and_put_together(tmp_path):
     pd.testing.assert_frame_equal(
         again, injection.logs[1].astype(again.dtypes.to_dict()), check_categorical=False
     )
-    assert injection.accuracy().events["events"].sum() == 6
+    assert injection.log["outcome"].isin(["injected", "late"]).sum() == 6
 
 
 def test_two_cpus_of_noise_delay_a_busy_program():

@@ -1,24 +1,13 @@
 """The one list of settings: what is on it is allowed within its range, and nothing else is."""
 
-import re
-
 import pytest
 
-from nbhelpers.errors import InputError
 from nbhelpers.machine import allowed, online_cpus
-from nbhelpers.places import shipped
 
 SWAPPINESS = "/proc/sys/vm/swappiness"
 GOVERNOR = "/sys/devices/system/cpu/cpufreq/policy{}/scaling_governor"
 IRQ = "/proc/irq/{}/smp_affinity_list"
 WORKQUEUES = "/sys/devices/virtual/workqueue/cpumask"
-
-
-def test_each_line_of_the_file_is_read():
-    lines = re.findall(r"^ALLOWED\(", (shipped() / allowed.HEADER).read_text(), re.MULTILINE)
-    table = allowed.listed()
-    assert len(table) == len(lines) > 20 and table["path"].is_unique
-    assert set(table["risk"]) == {"low", "high"}
 
 
 @pytest.mark.parametrize(
@@ -92,17 +81,10 @@ def test_a_value_out_of_range_is_refused_and_the_range_is_named(path, values):
 
 
 def test_the_star_of_the_list_is_a_path_of_settings_and_not_of_a_file():
-    assert allowed.pattern_refusal(GOVERNOR.format("*"), "performance") is None
-    assert allowed.pattern_refusal("/proc/sys/*/swappiness", "1")
-    assert allowed.pattern_refusal("/sys/devices/system/cpu/cpufreq/*/scaling_governor", "1")
-
-
-def test_the_risk_is_that_of_the_list():
-    assert allowed.risk_of(SWAPPINESS) == allowed.risk_of(GOVERNOR.format("*")) == "low"
-    assert allowed.risk_of("/sys/kernel/debug/sched/fair_server/cpu3/runtime") == "high"
-    with pytest.raises(InputError, match="may not be changed") as error:
-        allowed.risk_of("/proc/sys/kernel/core_pattern")
-    assert "allowed_settings.h" in str(error.value)
+    assert allowed.refusal(GOVERNOR.format("*"), "performance", pattern=True) is None
+    assert allowed.refusal("/proc/sys/*/swappiness", "1", pattern=True)
+    folders = "/sys/devices/system/cpu/cpufreq/*/scaling_governor"
+    assert allowed.refusal(folders, "1", pattern=True)
 
 
 @pytest.mark.parametrize(

@@ -118,25 +118,12 @@ def test_a_user_changes_a_setting_of_the_list_and_puts_it_back(program: Path) ->
     assert as_nobody(change) == [other, old]
 
 
+# `test_allowed_alike` has all the others
 NOT_ON_THE_LIST = [
     "/proc/sys/kernel/core_pattern",
-    "/proc/sys/kernel/modprobe",
-    "/proc/sys/kernel/sysrq",
-    "/proc/sysrq-trigger",
-    "/proc/sys/kernel/../kernel/core_pattern",
     "/proc/sys/vm/../kernel/core_pattern",
-    "/proc/sys/vm//swappiness",
-    "/proc/sys/vm/./swappiness",
-    "/proc/self/../sys/vm/swappiness",
-    "proc/sys/vm/swappiness",
     "/sys/devices/system/cpu/cpufreq/policy*/scaling_max_freq",
-    "/sys/devices/system/cpu/cpufreq/policyx/scaling_max_freq",
-    "/sys/devices/system/cpu/cpufreq/policy0/../policy0/scaling_max_freq",
-    "/sys/devices/system/cpu/cpufreq/policy0000000000/scaling_max_freq",
-    "/proc/irq/default_smp_affinity",
-    "/proc/irq//smp_affinity_list",
     "/etc/passwd",
-    "/dev/mem",
     "",
 ]
 
@@ -148,27 +135,12 @@ def test_what_is_not_on_the_list_is_refused(program: Path) -> None:
 
 
 OUT_OF_RANGE = [
-    (STAT_INTERVAL, "0"),
     (STAT_INTERVAL, "301"),
-    (STAT_INTERVAL, "-1"),
-    (STAT_INTERVAL, "0x10"),
-    (STAT_INTERVAL, "1e1"),
-    (STAT_INTERVAL, "+5"),
-    (STAT_INTERVAL, "99999999999999999999"),
     (STAT_INTERVAL, "5;6"),
     (STAT_INTERVAL, ""),
-    ("/sys/kernel/mm/transparent_hugepage/enabled", "alwa"),
     ("/sys/kernel/mm/transparent_hugepage/enabled", "ways"),
-    ("/sys/devices/system/cpu/smt/control", "forceoff"),
-    ("/sys/devices/virtual/workqueue/cpumask", "0"),
-    ("/sys/devices/virtual/workqueue/cpumask", "xyz"),
     ("/sys/devices/virtual/workqueue/cpumask", ",1"),
-    ("/proc/irq/1/smp_affinity_list", ""),
-    ("/proc/irq/1/smp_affinity_list", "0-"),
-    ("/proc/irq/1/smp_affinity_list", "1-0"),
     ("/proc/irq/1/smp_affinity_list", "100000"),
-    ("/proc/irq/1/smp_affinity_list", "0,,0"),
-    ("/proc/sys/vm/drop_caches", "4"),
 ]
 
 
@@ -195,7 +167,7 @@ def test_processes_and_instances_of_others_are_refused(program: Path) -> None:
         ("realtime", -1),
     ]
     assert set(refusals(program, requests)) == {errno.EPERM}
-    with kernel.file_system("tracefs", "/sys/kernel/tracing") as tracefs:
+    with kernel.file_system(kernel.TRACEFS) as tracefs:
         os.mkdir(f"{tracefs}/instances/{theirs}")
         try:
             requests = [

@@ -1,12 +1,9 @@
-"""Settings under guard: on files, sysctls, tracefs and mounts, with owners that end in every way
-there is.
-"""
+"""Settings under guard: on files, sysctls and tracefs, with owners that end in every way."""
 
 import json
 import os
 import shutil
 import signal
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -17,10 +14,9 @@ from hypothesis import strategies as st
 
 from nbhelpers.errors import SettingError
 from nbhelpers.machine import _watch, guardian, kernel, settings
-from nbhelpers.machine.run_guard import guarded_runs
 
 from ..processes import run_python
-from .conftest import REPOSITORY, as_root, eventually
+from .conftest import as_root, eventually
 
 STACK = Path("/proc/sys/kernel/perf_event_max_stack")  # which is not on the list
 INTERVAL = Path("/proc/sys/vm/stat_interval")
@@ -213,19 +209,6 @@ def test_without_a_guardian_nothing_is_changed(knob, state, monkeypatch):
     assert value(knob) == "old" and journals(state) == []
 
 
-def test_runs_without_a_guardian_leave_no_journal(state, monkeypatch):
-    """The guardian was killed as it started: nobody would remove the journal after this process."""
-    monkeypatch.setattr(sys, "executable", shutil.which("false"))
-    with pytest.raises(SettingError, match="guardian process did not start"), guarded_runs():
-        pass
-    assert journals(state) == []
-    monkeypatch.undo()
-    monkeypatch.setenv("NOISEBOOK_STATE", str(state))
-    with guarded_runs():
-        assert len(journals(state)) == 1
-    assert journals(state) == []
-
-
 # ---- owners that die -----------------------------------------------------------------------------
 
 
@@ -275,12 +258,6 @@ def test_nested_changes_of_a_dead_owner_end_at_the_first_value(owner, knob):
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
     assert eventually(lambda: value(knob) == "old" and gone(pid))
-
-
-def test_an_owner_that_ends_well_takes_its_guardian_along(owner, knob):
-    process, pid = owner()
-    process.communicate(timeout=30)
-    assert process.returncode == 0 and value(knob) == "old" and gone(pid)
 
 
 def test_the_guardian_does_not_mind_what_kills_others(owner, knob):
@@ -334,28 +311,6 @@ def test_both_killed_is_repaired_at_the_next_start(owner, knob, state):
 
 # ---- shared by several ---------------------------------------------------------------------------
 
-SHARER = """
-import sys
-from nbhelpers.machine import settings
-change = settings.apply({sys.argv[1]: sys.argv[2]}, shared=True)
-print(change._watched.process.pid, flush=True)
-sys.stdin.read()
-change.restore()
-"""
-
-
-@pytest.fixture
-def sharer(python, knob):
-    """Start a process that shares the knob; returns it and the pid of its guardian."""
-
-    def start():
-        process = python(SHARER, knob, "new")
-        line = process.stdout.readline()
-        assert line, process.stderr.read()
-        return process, int(line)
-
-    return start
-
 
 @pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 0, 2), (1, 2, 0)], ids=str)
 def test_what_is_shared_in_a_process_is_put_back_by_the_last(knob, state, order):
@@ -365,48 +320,6 @@ def test_what_is_shared_in_a_process_is_put_back_by_the_last(knob, state, order)
         assert value(knob) == "new" and len(json.loads(journal.read_text())["changes"]) == 3 - left
         changes[number].restore()
     assert value(knob) == "old" and journals(state) == []
-
-
-@pytest.mark.parametrize(
-    ("reverse", "killed"),
-    [(False, 0), (True, 0), (False, 1), (True, 2)],
-    ids=["in order", "in reverse", "the first is killed", "the second is killed with its guardian"],
-)
-def test_what_processes_share_is_put_back_by_the_last(sharer, knob, state, killed, reverse):
-    ends = [sharer(), sharer()][:: -1 if reverse else 1]
-    (first, watch), (last, _) = ends
-    if killed == 2:
-        os.kill(watch, signal.SIGKILL)
-    first.kill() if killed else first.communicate(timeout=30)
-    first.wait()
-    settings.repair()
-    assert eventually(lambda: gone(watch)) and value(knob) == "new" and len(journals(state)) == 1
-    last.communicate(timeout=30)
-    assert value(knob) == "old" and journals(state) == []
-
-
-def test_what_processes_share_is_put_back_when_all_are_killed(sharer, knob, state):
-    owners = [sharer() for _ in range(3)]
-    for process, _ in owners:
-        process.kill()
-    for process, _ in owners:
-        process.wait()
-    assert (
-        eventually(lambda: all(gone(watch) for _, watch in owners))
-        and value(knob) == "old"
-        and journals(state) == []
-    )
-
-
-def test_sharing_is_of_one_value_among_those_who_share(sharer, owner, knob):
-    process, _ = sharer()
-    for options in ({"values": {knob: "new"}}, {"values": {knob: "another"}, "shared": True}):
-        with pytest.raises(SettingError, match=f"process {process.pid}"):
-            settings.apply(**options)
-    process.communicate(timeout=30)
-    process, _ = owner()
-    with pytest.raises(SettingError, match=f"process {process.pid}"):
-        settings.apply({knob: "new"}, shared=True)
 
 
 def test_sharers_leave_a_value_that_somebody_else_set_meanwhile(knob):
@@ -533,7 +446,7 @@ def test_a_folder_that_somebody_else_makes_first_is_not_removed(tmp_path, state,
 
 
 def test_a_folder_that_exists_is_not_taken_and_one_in_use_is_kept(tmp_path, state):
-    with pytest.raises(SettingError, match="exists already"):
+    with pytest.raises(SettingError, match="File exists"):
         settings.make_folder(tmp_path)
     with (
         pytest.warns(RuntimeWarning, match="put files into it"),
@@ -619,101 +532,59 @@ def test_for_nobody_a_sysctl_is_refused_and_nothing_is_left(tmp_path):
     )
 
 
-@pytest.fixture
-def tracing(tmp_path):
-    """A tracefs that nobody else can unmount: it is mounted where nobody looks for it."""
-    place = tmp_path / "tracing"
-    place.mkdir()
-    subprocess.run(["mount", "-t", "tracefs", "tracefs", place], check=True)
-    yield place
-    assert eventually(
-        lambda: (
-            not os.path.ismount(place)
-            or subprocess.run(["umount", place], capture_output=True).returncode == 0
-        )
-    )
+def instance(suffix: str) -> Path:
+    """A tracefs instance of ours to be made, whether or not somebody has mounted tracefs."""
+    return TRACING / "instances" / kernel.owned_name(suffix)
+
+
+def exists(folder: Path) -> bool:
+    with kernel.reachable(str(folder)) as here:
+        return os.path.isdir(here)
 
 
 @as_root
-def test_a_tracefs_instance_is_removed_and_its_selection_put_back(tracing, state):
-    folder = tracing / "instances" / f"noisebook-test-{os.getpid()}"
+def test_a_tracefs_instance_is_removed_and_its_selection_put_back(state):
+    folder = instance("test")
+    clock = str(folder / "trace_clock")
     with settings.make_folder(folder):
-        with settings.apply({folder / "trace_clock": "mono", folder / "tracing_cpumask": "1"}):
-            assert "[mono]" in (folder / "trace_clock").read_text()
-        assert "[local]" in (folder / "trace_clock").read_text()
-        (folder / "events/sched/sched_switch/enable").write_text("1")
-    assert not folder.exists()
+        with settings.Change([{"kind": "write", "path": clock, "new": "mono"}]):
+            assert kernel.read_value(clock) == "mono"
+        assert kernel.read_value(clock) == "local"
+        kernel.write_value(str(folder / "events/sched/sched_switch/enable"), "1")
+    assert not exists(folder)
 
 
 @as_root
-def test_a_tracefs_instance_is_removed_after_sigkill_of_everybody(tracing, python, state):
-    folder = tracing / "instances" / f"noisebook-killed-{os.getpid()}"
+def test_a_tracefs_instance_is_removed_after_sigkill_of_everybody(python, state):
+    folder = instance("killed")
     process = python(
-        "import os, sys; from nbhelpers.machine import settings; change ="
-        " settings.make_folder(sys.argv[1])\nclock = settings.apply({sys.argv[1] +"
-        " '/trace_clock': 'mono'})\nreader = open(sys.argv[1] + '/per_cpu/cpu0/trace_pipe_raw',"
-        " 'rb'); os.fork() and print('ready', flush=True); sys.stdin.read()",
+        "import os, sys; from nbhelpers.machine import kernel, settings; change ="
+        " settings.make_folder(sys.argv[1])\nclock = settings.Change([{'kind': 'write', 'path':"
+        " sys.argv[1] + '/trace_clock', 'new': 'mono'}])\nreadable = kernel.reachable(sys.argv[1] +"
+        " '/per_cpu/cpu0/trace_pipe_raw')\nreader = open(readable.__enter__(), 'rb')\n"
+        "os.fork() and print('ready', flush=True); sys.stdin.read()",
         folder,
     )
-    assert process.stdout.readline() == "ready\n" and folder.is_dir()
+    assert process.stdout.readline() == "ready\n" and exists(folder)
     os.killpg(process.pid, signal.SIGKILL)
     process.wait()
-    assert eventually(lambda: not folder.exists())
+    assert eventually(lambda: not exists(folder))
     assert eventually(lambda: journals(state) == [])
 
 
 @as_root
-def test_an_instance_in_use_is_warned_of_and_removed_later(tracing, state):
-    folder = tracing / "instances" / f"noisebook-busy-{os.getpid()}"
+def test_an_instance_in_use_is_warned_of_and_removed_later(state):
+    folder = instance("busy")
     change = settings.make_folder(folder)
-    with open(folder / "trace_pipe"), pytest.warns(RuntimeWarning, match="not put back yet"):
-        change.restore()
-    assert folder.exists()
+    with kernel.reachable(str(folder / "trace_pipe")) as pipe, open(pipe):
+        with pytest.warns(RuntimeWarning, match="not put back yet"):
+            change.restore()
+        assert exists(folder) and len(journals(state)) == 1
     change.restore()
-    assert not folder.exists() and journals(state) == []
+    assert not exists(folder) and journals(state) == []
 
 
-@as_root
-def test_a_mount_is_undone_at_the_end_and_after_sigkill(tmp_path, python, state):
-    place = tmp_path / "mount"
-    place.mkdir()
-    with settings.mount("tracefs", place):
-        assert (place / "available_tracers").exists()
-        with settings.mount("tracefs", place):
-            assert sum(kind == str(place) for _, kind, _ in kernel.mounts()) == 1
-        assert (place / "available_tracers").exists()
-    assert list(place.iterdir()) == []
-    process = python(
-        "import sys; from nbhelpers.machine import settings; m = settings.mount('tracefs',"
-        " sys.argv[1])\nprint('ready', flush=True); sys.stdin.read()",
-        place,
-    )
-    assert process.stdout.readline() == "ready\n" and kernel.is_mounted("tracefs", str(place))
-    os.kill(process.pid, signal.SIGKILL)
-    process.wait()
-    assert eventually(lambda: not kernel.is_mounted("tracefs", str(place)))
-
-
-@as_root
-@pytest.mark.parametrize("first", [0, 1])
-def test_a_shared_mount_is_undone_by_the_last(tmp_path, state, first):
-    place = tmp_path / "mount"
-    place.mkdir()
-    mounts = [settings.mount("tracefs", place) for _ in range(2)]
-    mounts[first].restore()
-    assert (place / "available_tracers").exists()
-    mounts[1 - first].restore()
-    assert list(place.iterdir()) == [] and journals(state) == []
-
-
-@as_root
-def test_an_unknown_file_system_is_refused(tmp_path, state):
-    with pytest.raises(SettingError, match="lacks the file system|No such device"):
-        settings.mount("nosuchfs", tmp_path)
-    assert journals(state) == []
-
-
-OPTIONS = TRACING / "trace_options"
+OPTIONS = f"{kernel.TRACEFS}/trace_options"
 FLAG_OWNER = """
 import sys
 from nbhelpers.machine import settings
@@ -723,42 +594,31 @@ sys.stdin.read()
 """
 
 
+def flag(path: str) -> str:
+    return kernel.read_value(path, "overwrite")
+
+
 @pytest.fixture
 def tracefs_flags(state):
-    with settings.mount("tracefs", TRACING):
-        assert "overwrite" in OPTIONS.read_text().split(), "the kernel's default"
-        yield OPTIONS
+    assert flag(OPTIONS) == "overwrite", "the kernel's default"
+    return OPTIONS
 
 
 @as_root
 def test_a_flag_is_set_and_unset(tracefs_flags):
     with settings.set_flag(tracefs_flags, "nooverwrite") as change:
-        assert "nooverwrite" in tracefs_flags.read_text().split() and change.changes
+        assert flag(tracefs_flags) == "nooverwrite" and change.changes
         assert not settings.set_flag(tracefs_flags, "nooverwrite").changes, (
             "set already: nothing to undo"
         )
-    assert "overwrite" in tracefs_flags.read_text().split()
+    assert flag(tracefs_flags) == "overwrite"
 
 
 @as_root
-def test_a_flag_is_unset_after_sigkill_of_its_owner(tracefs_flags, state):
-    owner = subprocess.Popen(
-        [sys.executable, "-c", FLAG_OWNER, str(tracefs_flags), "nooverwrite"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        cwd=REPOSITORY,
-        start_new_session=True,
-    )
+def test_a_flag_is_unset_after_sigkill_of_its_owner(tracefs_flags, python, state):
+    owner = python(FLAG_OWNER, tracefs_flags, "nooverwrite")
     guard = int(owner.stdout.readline())
-    assert "nooverwrite" in tracefs_flags.read_text().split()
+    assert flag(tracefs_flags) == "nooverwrite"
     os.killpg(owner.pid, signal.SIGKILL)
     owner.wait()
-    assert eventually(lambda: "overwrite" in tracefs_flags.read_text().split() and gone(guard))
-
-
-def test_an_unknown_flag_is_refused(tmp_path, state):
-    (tmp_path / "options").write_text("OSNOISE_WORKLOAD\nNO_PANIC_ON_STOP\n")
-    with pytest.raises(SettingError, match="no flag"):
-        settings.set_flag(tmp_path / "options", "NO_SUCH")
-    assert not journals(state)
+    assert eventually(lambda: flag(tracefs_flags) == "overwrite" and gone(guard))

@@ -1,22 +1,18 @@
 """The problem size is found one time and cached; runs are read back without their campaign."""
 
-import os
-
 import pytest
 
 from nbhelpers.errors import InputError
-from nbhelpers.files import write_json
-from nbhelpers.measurement import Campaign, Cell, _problem_size, calibrate, recorded_runs
-from nbhelpers.measurement._identity import command_identity
+from nbhelpers.measurement import calibrate, calibration, recorded_runs
 from nbhelpers.reading import read_json
 from nbhelpers.records import append_record
-from nbhelpers.workloads import nbody, program
+from nbhelpers.workloads import nbody
 
 
 @pytest.fixture(autouse=True)
 def _close_together(monkeypatch):
     """The runs of a check follow each other closely: here it does not matter how right it is."""
-    monkeypatch.setattr(_problem_size, "SPREAD_S", 0.1)
+    monkeypatch.setattr(calibration, "SPREAD_S", 0.1)
 
 
 def test_a_size_is_calibrated_once_and_kept(tmp_path, binaries):
@@ -28,15 +24,11 @@ def test_a_size_is_calibrated_once_and_kept(tmp_path, binaries):
     assert path.read_bytes() == before
 
 
-def aged(path):
-    """Kept long ago."""
-    os.utime(path, (0, 0))
-
-
 def asides(path) -> list[str]:
     return sorted(found.name for found in path.parent.glob("aside/*/*.json"))
 
 
+@pytest.mark.long
 def test_for_another_target_the_size_is_found_anew_and_the_old_one_put_aside(tmp_path, binaries):
     path = tmp_path / "calibration.json"
     first = calibrate(nbody, file=path, target_seconds=0.01, size=500)
@@ -48,6 +40,7 @@ def test_for_another_target_the_size_is_found_anew_and_the_old_one_put_aside(tmp
     assert "mv " not in str(caught.value)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("content", ["[]", "{}", "{", "null"])
 def test_a_damaged_calibration_is_put_aside_or_named_where_nothing_may_be_measured(
     tmp_path, binaries, content
@@ -59,44 +52,6 @@ def test_a_damaged_calibration_is_put_aside_or_named_where_nothing_may_be_measur
     assert path.read_text() == content
     calibrate(nbody, file=path, target_seconds=0.01, size=500)
     assert asides(path) == ["calibration.json"]
-
-
-def a_sleep(size, threads=None):
-    return program(["sleep", str(size / 1000)])
-
-
-def test_a_size_found_in_a_slow_moment_is_found_again_before_anything_is_measured(tmp_path):
-    """The target is 40 ms; the cached size takes 10."""
-    path = tmp_path / "sleep.json"
-    calibrate(a_sleep, file=path, target_seconds=0.04, size=10, exponent=1)
-    write_json(path, read_json(path) | {"size": 10} | _command_of(10))
-    calibrate(a_sleep, file=path, target_seconds=0.04, size=10, exponent=1)
-    assert read_json(path)["size"] == 10, "a file of a moment ago is not looked at"
-    aged(path)
-    calibrate(a_sleep, file=path, target_seconds=0.04, size=10, exponent=1)
-    assert (
-        30 <= read_json(path)["size"] <= 50
-        and "nothing was measured with it yet" in read_json(path)["notes"][0]
-    )
-
-
-def _command_of(size):
-    return {"command": command_identity(a_sleep(size))}
-
-
-def test_once_there_are_runs_the_size_stays_and_a_note_says_what_they_take(tmp_path):
-    path = tmp_path / "sleep.json"
-    calibrate(a_sleep, file=path, target_seconds=0.04, size=10, exponent=1)
-    write_json(path, read_json(path) | {"size": 10} | _command_of(10))
-    Campaign(tmp_path / "runs", [Cell("a", a_sleep(10))], 3).run()
-    aged(path)
-    for _ in range(2):
-        assert calibrate(a_sleep, file=path, target_seconds=0.04, exponent=1) == a_sleep(10)
-        aged(path)
-    (note,) = read_json(path)["notes"]
-    assert (
-        "the runs of sleep take 0.0" in note and "the target is 0.04 s" in note and not asides(path)
-    )
 
 
 def test_without_permission_to_measure_a_missing_calibration_is_an_error(tmp_path):

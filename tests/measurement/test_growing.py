@@ -4,13 +4,7 @@ moment, and nothing is lost.
 
 import json
 import os
-import random
-import signal
-import subprocess
-import sys
 import tempfile
-import textwrap
-import time
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -22,13 +16,11 @@ from hypothesis import strategies as st
 from nbhelpers.errors import InputError
 from nbhelpers.measurement import Attachment, Campaign, Cell, finished, recorded_runs
 from nbhelpers.measurement._plan import missing_runs
-from nbhelpers.measurement._store import _growth
 from nbhelpers.records import read_records
 from nbhelpers.statistics import same_epochs
 from nbhelpers.workloads import program, stream
 
 pytestmark = pytest.mark.usefixtures("binaries", "nothing_left")
-REPOSITORY = Path(__file__).resolve().parents[2]
 
 
 def letter(name: str, *words: str, **options) -> Cell:
@@ -36,7 +28,7 @@ def letter(name: str, *words: str, **options) -> Cell:
 
 
 def quick(folder, cells, runs=2, **options) -> Campaign:
-    return Campaign(folder, cells, runs, lead_ms=0, **options)
+    return Campaign(folder, cells, runs, **options)
 
 
 def rounds(table, *names: str) -> set[int]:
@@ -101,21 +93,6 @@ def test_a_cell_that_disappears_keeps_its_runs_and_comes_back_to_them(tmp_path):
     assert not list(tmp_path.glob("aside"))
 
 
-def test_a_round_that_was_interrupted_is_not_filled_up_with_what_came_later(tmp_path):
-    class Stops(Attachment):
-        def released(self, t0_ns):
-            self.count = getattr(self, "count", 0) + 1
-            if self.count == 4:
-                raise KeyboardInterrupt
-
-    cells = [letter("a"), letter("b"), letter("new")]
-    with pytest.raises(KeyboardInterrupt):
-        quick(tmp_path, cells[:2], attachments=[Stops()]).run()
-    table = quick(tmp_path, cells).run()
-    assert rounds(table, "new") == {2, 3} and len(table[table["round"] == 1]) == 1
-    assert len(rounds(table, "a", "b")) == 3, "one in the first epoch, two with the new one"
-
-
 @pytest.fixture
 def script(tmp_path):
     path = tmp_path / "program"
@@ -170,13 +147,6 @@ def test_runs_of_something_else_are_put_aside_and_measured_anew(tmp_path, script
     assert json.loads((home / "campaign.json").read_text())["aside"] == {"p": why}
 
 
-def test_another_seed_puts_all_aside(tmp_path):
-    quick(tmp_path, [letter("a"), letter("b")]).run()
-    table = quick(tmp_path, [letter("a"), letter("b")], seed=2).run()
-    assert len(table) == 4 and rounds(table, "a", "b") == {0, 1} and len(everything(tmp_path)) == 8
-    assert "another seed (1, now 2)" in table.attrs["notes"][0] and table["run"].min() == 4
-
-
 def test_what_an_attachment_does_is_part_of_what_the_runs_are_of(tmp_path):
     def accompanied(identity):
         attachment = Attachment()
@@ -196,21 +166,6 @@ def test_what_an_attachment_does_is_part_of_what_the_runs_are_of(tmp_path):
         attachments=accompanied("all"),
     ).run()
     assert Counter(table["cell"]) == {"a": 2, "b": 2} and len(everything(tmp_path)) == 12
-
-
-def test_records_of_before_there_were_epochs_go_on(tmp_path):
-    cells = [letter("a"), letter("b")]
-    quick(tmp_path, cells).run()
-    rows = read_records(tmp_path / "runs.jsonl")
-    (tmp_path / "runs.jsonl").write_text(
-        "".join(json.dumps({k: v for k, v in row.items() if k != "epoch"}) + "\n" for row in rows)
-    )
-    known = json.loads((tmp_path / "campaign.json").read_text())
-    del known["epochs"]
-    (tmp_path / "campaign.json").write_text(json.dumps(known))
-    assert len(quick(tmp_path, cells).run()) == 4
-    table = quick(tmp_path, [*cells, letter("c", attachments=[])], runs=2).run()
-    assert table["epoch"].tolist() == [0] * 4 + [1] * 6
 
 
 class Files(Attachment):
@@ -286,61 +241,6 @@ def test_a_crash_in_the_midst_of_putting_aside_loses_nothing(tmp_path, monkeypat
     assert {path.name for path in (home / "logs").iterdir()} == {
         f"run-{row['run']:06d}.txt" for row in read_records(home / "runs.jsonl")
     }
-
-
-_SCRIPT = """
-    import sys
-    from nbhelpers.measurement import Campaign, Cell
-    from nbhelpers.workloads import program
-    version, names, runs = sys.argv[1], sys.argv[2], int(sys.argv[3])
-    cells = [Cell(name, program(["true", name, version if name in "ab" else ""])) for name in names]
-    campaign = Campaign(sys.argv[4], cells, runs, lead_ms=0)
-    campaign.run(lambda done, total, left: print(done, flush=True))
-"""
-
-
-@pytest.mark.parametrize("attempts", [5, pytest.param(12, marks=pytest.mark.long)])
-def test_killed_at_random_moments_while_it_grows(attempts, tmp_path):
-    """Real SIGKILLs of the harness, from its first import to the end of a campaign that changes
-    every time.
-    """
-    folder, dice, acknowledged, took = tmp_path / "c", random.Random(3), set(), 3.0
-    for attempt in range(attempts):
-        words = [
-            str(dice.randrange(2)),
-            dice.choice(["ab", "abc", "bcd", "a"]),
-            str(dice.randint(2, 4)),
-            str(folder),
-        ]
-        began = time.monotonic()
-        child = subprocess.Popen(
-            [sys.executable, "-c", textwrap.dedent(_SCRIPT), *words],
-            cwd=REPOSITORY,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        try:
-            _, complaint = child.communicate(
-                timeout=None if attempt == 0 else dice.uniform(0.5, 1.0) * took
-            )
-            assert child.returncode == 0, complaint
-            took = time.monotonic() - began
-        except subprocess.TimeoutExpired:
-            child.send_signal(signal.SIGKILL)
-            child.communicate()
-        present = [(row["run"], row["began_unix_s"]) for row in everything(folder)]
-        assert acknowledged <= set(present)
-        acknowledged |= set(present)
-    subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(_SCRIPT), "1", "abcd", "3", str(folder)],
-        cwd=REPOSITORY,
-        check=True,
-        stdout=subprocess.DEVNULL,
-    )
-    table = finished(recorded_runs(folder))
-    assert acknowledged <= {(row["run"], row["began_unix_s"]) for row in everything(folder)}
-    _well_formed(folder, table, [letter(name) for name in "abcd"], 3)
 
 
 def _well_formed(folder, table, cells, runs):
@@ -432,8 +332,3 @@ def test_a_recorded_campaign_still_refuses(tmp_path):
     with pytest.raises(InputError, match="never measured again") as caught:
         quick(tmp_path, [replace(letter("a"), noise="other")], recorded_only=True).run()
     assert "mv " not in str(caught.value) and not list(tmp_path.glob("aside"))
-
-
-def test_a_cell_that_comes_back_while_another_goes_is_not_said_to_be_gone():
-    gone, back = _growth({"a", "b"}, {"a", "c"}, {"a", "b", "c"})
-    assert gone.startswith("'b' no longer") and back.startswith("'c' back")

@@ -11,8 +11,6 @@ import pytest
 from nbhelpers.measurement import _orphans
 from nbhelpers.measurement._orphans import MARK
 
-NO_NUMBER = 1  # no mark in the limits is this one
-
 
 @contextmanager
 def sleeping(**variables: str):
@@ -29,26 +27,16 @@ def sleeping(**variables: str):
 def test_a_run_is_not_the_one_whose_mark_begins_like_its_own():
     """Run 1 of a campaign, and run 12."""
     with sleeping(**{MARK: "0.8f3a-1"}) as first, sleeping(**{MARK: "0.8f3a-12"}) as twelfth:
-        assert _orphans.find_run("0.8f3a-1", NO_NUMBER) == [first]
-        assert _orphans.find_run("0.8f3a-12", NO_NUMBER) == [twelfth]
-        assert _orphans.belongs_to_run(first, 0, "0.8f3a-1", NO_NUMBER)
-        assert not _orphans.belongs_to_run(twelfth, 0, "0.8f3a-1", NO_NUMBER)
+        assert _orphans.belongs_to_run(first, 0, "0.8f3a-1")
+        assert not _orphans.belongs_to_run(twelfth, 0, "0.8f3a-1")
 
 
 def test_a_group_or_a_mark_belongs_to_a_run_and_nothing_else_does():
     with sleeping(OTHER=f"{MARK}=a") as pid, sleeping() as without:
-        assert _orphans.belongs_to_run(pid, pid, "a", NO_NUMBER)
-        assert not _orphans.belongs_to_run(pid, without, "a", NO_NUMBER)
-        assert not _orphans.belongs_to_run(without, 0, "", NO_NUMBER)
-    assert not _orphans.belongs_to_run(pid, pid, "a", NO_NUMBER)  # it is no more
-
-
-def test_all_of_a_campaign_end_at_once():
-    with sleeping(**{MARK: "7c-1"}) as one, sleeping(**{MARK: "7c-2"}) as two:
-        with sleeping(**{MARK: "7d-1"}) as other:
-            assert _orphans.kill_marked("7c-") == {one, two}
-            assert os.waitpid(other, os.WNOHANG) == (0, 0)
-        assert _orphans.kill_marked("7c-") <= {one, two}
+        assert _orphans.belongs_to_run(pid, pid, "a")
+        assert not _orphans.belongs_to_run(pid, without, "a")
+        assert not _orphans.belongs_to_run(without, 0, "")
+    assert not _orphans.belongs_to_run(pid, pid, "a")  # it is no more
 
 
 def test_what_was_killed_is_reaped_and_is_no_child_any_more():

@@ -7,10 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from nbhelpers.errors import RunError
 from nbhelpers.machine import topology
-from nbhelpers.measurement import Campaign, Cell, PlacementCheck, run_once
-from nbhelpers.measurement.placement import WRONG, Thread, misplaced, placement_text
+from nbhelpers.measurement import PlacementCheck, run_once
+from nbhelpers.measurement.placement import WRONG, Thread, misplaced
 from nbhelpers.workloads import Region, configurations, existing_configurations, nbody, sycl
 from nbhelpers.workloads import program as workload_of
 
@@ -51,19 +50,6 @@ def test_threads_that_are_held_though_they_should_roam_are_no_data():
         program(), env=dict(program().env) | {"OMP_PROC_BIND": "close", "OMP_PLACES": "threads"}
     )
     assert run_once(held, [PlacementCheck()])["status"] == WRONG
-
-
-@pytest.mark.long
-@two_cpus
-def test_a_campaign_gives_up_on_a_configuration_that_never_takes_effect():
-    with pytest.raises(RunError, match="wrong placement"):
-        Campaign(
-            None,
-            [Cell("TP", replace(program(), config="TP"))],
-            runs=1,
-            max_failures=2,
-            attachments=[PlacementCheck()],
-        ).run()
 
 
 def test_a_thread_beyond_its_cpus_or_one_too_few_is_seen():
@@ -109,11 +95,6 @@ def test_a_promised_place_without_a_thread_is_seen():
     assert "no thread has the place 2" in misplaced([Thread((0,), 0), Thread((1,), 1)], pinned)
 
 
-def test_the_text_counts_equal_threads():
-    assert placement_text([Thread((0,), 0), Thread((1,), 1)]) == "0+1"
-    assert placement_text([Thread((0, 1), 0)] * 2) == "0,1*2"
-
-
 def foreign(words: str, binaries, **env: str):
     """A program that waits before its threads exist, as other people's do."""
     command = [str(binaries / "stream"), *words.split()]
@@ -129,10 +110,3 @@ def test_threads_of_other_peoples_programs_are_where_they_were_put(binaries):
         assert len(row["placement"].split("+")) == (
             configuration.threads if configuration.base == "TP" else 1
         )
-
-
-@two_cpus
-def test_threads_of_other_peoples_programs_that_are_not_pinned_are_found(binaries):
-    program = foreign("--elements 1000 --repeats 1", binaries, OMP_PROC_BIND="false")
-    row = run_once(replace(program, config="TP"), [PlacementCheck()])
-    assert row["status"] == WRONG and "share a place" in row["message"]

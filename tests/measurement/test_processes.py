@@ -15,11 +15,11 @@ from pathlib import Path
 
 import pytest
 
-from nbhelpers.machine import kernel, run_groups, run_marks, settings
-from nbhelpers.measurement import Attachment, Campaign, Cell, measure, run_once
-from nbhelpers.workloads import binary_folder, nbody, program
+from nbhelpers.machine import kernel, run_groups, settings
+from nbhelpers.measurement import Attachment, Campaign, Cell, run_once
+from nbhelpers.workloads import nbody, program
 
-from ..absent import NOBODY, run_without
+from ..absent import NOBODY
 from ..machine.conftest import eventually
 from ..processes import run_python
 
@@ -64,7 +64,7 @@ def sleeping(seconds: str) -> list[int]:
                 seconds.encode(),
             ]:
                 found.append(int(pid))
-    return run_marks.living(found)
+    return run_groups.living(found)
 
 
 def groups_of_runs() -> list[str]:
@@ -88,8 +88,9 @@ def state(tmp_path, monkeypatch):
 # ---- while the harness lives ---------------------------------------------------------------------
 
 
-@with_and_without
-@pytest.mark.parametrize("way", HIDING)
+@pytest.mark.parametrize(
+    ("way", "grouped"), [*((way, True) for way in HIDING), ("new session", False)]
+)
 def test_what_hides_is_found_killed_and_named(way, grouped, monkeypatch):
     _use(grouped, monkeypatch)
     seconds = length()
@@ -102,36 +103,18 @@ def test_what_hides_is_found_killed_and_named(way, grouped, monkeypatch):
 
 
 @with_and_without
-def test_what_ended_by_itself_is_not_said_to_be_left(grouped, monkeypatch):
-    _use(grouped, monkeypatch)
-    row = run_once(program(["sh", "-c", "(true &); (setsid env -i true &); sleep 0.1"]))
-    assert row["message"] == "" and "left_processes" not in row
-
-
-@with_and_without
 def test_what_ends_by_itself_a_moment_later_is_not_left_either(grouped, monkeypatch, tmp_path):
     _use(grouped, monkeypatch)
-    script = f"setsid env -i sh -c 'sleep 0.03; echo done > {tmp_path}/done' &"
+    script = f"setsid sh -c 'sleep 0.03; echo done > {tmp_path}/done' &"
     row = run_once(program(["sh", "-c", script]))
     assert row["message"] == "" and (tmp_path / "done").exists()
-
-
-def test_what_a_failed_run_left_is_said_too():
-    row = run_once(program(["sh", "-c", "sleep 60 & echo broken >&2; exit 3"]))
-    assert row["status"] == "exit 3" and row["left_processes"] == 1
-    assert "broken" in row["message"] and row["message"].endswith("killed: sleep")
 
 
 def test_what_a_run_left_that_never_was_ready_is_said_too():
     """It ends before it comes to the barrier."""
     small = nbody(64, steps=1)
-    row = run_once(replace(small, command=("/bin/sh", "-c", "setsid env -i sleep 60 & exit 4")))
+    row = run_once(replace(small, command=("/bin/sh", "-c", "setsid sleep 60 & exit 4")))
     assert row["status"] == "exit 4" and row["left_processes"] == 1
-
-
-def test_a_campaign_has_a_note_of_what_was_left():
-    notes = measure(["sh", "-c", "sleep 60 &"], runs=2).attrs["notes"]
-    assert [note for note in notes if note.startswith("2 of 2 runs left processes running, 1 at")]
 
 
 STUBBORN = {
@@ -144,16 +127,13 @@ STUBBORN = {
 COMET = "import os\nwhile not os.fork() or os._exit(0): pass"
 
 
-@with_and_without
 @pytest.mark.parametrize("way", STUBBORN)
-def test_the_time_limit_ends_all_of_it(way, grouped, monkeypatch):
-    _use(grouped, monkeypatch)
+def test_the_time_limit_ends_all_of_it(way, monkeypatch):
+    _use(True, monkeypatch)
     seconds = length()
     script = f"{STUBBORN[way].format(seconds, COMET)} sleep 60"
     row = run_once(program(["sh", "-c", script], timeout_s=0.5))
     assert row["status"] == "timeout" and not sleeping(seconds)
-    started = kernel.start_time(os.getpid())
-    assert not run_marks.end_marked(lambda one: run_marks.belongs_to(one, os.getpid(), started))
 
 
 def test_an_old_kernel_freezes_a_group_and_kills_one_by_one(monkeypatch):
@@ -163,7 +143,7 @@ def test_an_old_kernel_freezes_a_group_and_kills_one_by_one(monkeypatch):
     frozen, end = [], run_groups.end
 
     def observed(*arguments):
-        for folder in Path(run_groups.base()).glob(f"{run_groups.prefix()}-*"):
+        for folder in Path(run_groups.base()).glob(f"{kernel.owned_name()}-*"):
             frozen.append((folder / "cgroup.freeze").read_text().strip())
         return end(*arguments)
 
@@ -202,7 +182,7 @@ class Mover(Attachment):
 def test_a_run_is_followed_into_the_group_of_a_mitigation(monkeypatch):
     _use(True, monkeypatch)
     seconds = length()
-    hidden = f"setsid env -i prlimit --locks=unlimited sleep {seconds} &"  # by its group alone
+    hidden = f"setsid env -i sleep {seconds} &"  # by its group alone
     row = run_once(program(["sh", "-c", f"{hidden} sleep 0.2"], start="exec"), [Mover()])
     assert row["status"] == "ok" and row["left_processes"] == 1 and not sleeping(seconds)
 
@@ -215,7 +195,7 @@ def test_what_other_threads_start_meanwhile_is_left_alone():
 
     timer = threading.Timer(0.1, start)
     timer.start()
-    row = run_once(program(["sh", "-c", "setsid env -i sleep 60 & sleep 0.3"]))
+    row = run_once(program(["sh", "-c", "setsid sleep 60 & sleep 0.3"]))
     timer.join()
     try:
         assert row["left_processes"] == 1 and others[0].poll() is None
@@ -224,27 +204,9 @@ def test_what_other_threads_start_meanwhile_is_left_alone():
         others[0].wait()
 
 
-def test_the_launcher_says_which_group_it_cannot_enter(tmp_path):
-    command = [binary_folder() / "nbstart", "--group", tmp_path / "absent", "--", "true"]
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert done.returncode == 125 and f"control group '{tmp_path}/absent'" in done.stderr
-
-
-def test_the_mark_names_the_run_and_its_process():
-    own = run_marks.mark(5)
-    assert run_marks.belongs_to(own, os.getpid(), kernel.start_time(os.getpid()))
-    assert not run_marks.owner_is_dead(own) and run_marks.mark(6) != own
-    ended = subprocess.Popen(["true"])
-    started = kernel.start_time(ended.pid) or 0
-    ended.wait()
-    dead = run_marks._owner_bits(ended.pid, started)
-    assert run_marks.owner_is_dead(dead) and not run_marks.mark_of(os.getpid())
-    assert run_marks.owner_is_dead(run_marks._owner_bits(os.getpid(), 1))
-
-
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 def test_processes_are_limited_where_the_controller_is_handed_on():
-    mounts = [place for _, place, kind in kernel.mounts() if kind in ("cgroup", "cgroup2")]
+    mounts = [place for place, kind in kernel.mounts() if kind in ("cgroup", "cgroup2")]
     tops = [place for place in mounts if os.path.isdir(place) and "pids" in os.path.basename(place)]
     if not tops:
         pytest.skip("no controller of processes is mounted")
@@ -258,19 +220,12 @@ def test_processes_are_limited_where_the_controller_is_handed_on():
         folder.rmdir()
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
-def test_a_machine_without_control_groups_has_none_for_runs(tmp_path):
-    script = "from nbhelpers.machine import run_groups; print(repr(run_groups.base()))"
-    done = run_without(["cgroups"], [sys.executable, "-c", script], tmp_path)
-    assert done.stdout.strip().endswith("''"), done.stdout
-
-
 AS_USER = """
 import os, sys
 from nbhelpers.machine import run_groups
 from nbhelpers.measurement import run_once
 from nbhelpers.workloads import program
-row = run_once(program(["sh", "-c", "setsid env -i sleep 60 & sleep 0.2"]))
+row = run_once(program(["sh", "-c", "setsid sleep 60 & sleep 0.2"]))
 print(os.geteuid(), run_groups.base() or "none", row["status"], row["message"])
 """
 
@@ -305,26 +260,22 @@ def test_an_ordinary_user_has_groups_where_one_is_delegated(delegated, tmp_path,
 
 HARNESS = """
 import sys
-from nbhelpers.machine import run_groups
 from nbhelpers.measurement import Attachment, Campaign, Cell
 from nbhelpers.workloads import program
-script, grouped = sys.argv[1:]
-if grouped == "False":
-    run_groups._base = lambda pid: ""
 class Printer(Attachment):
     def released(self, t0_ns):
         print("released", flush=True)
-Campaign(None, [Cell("a", program(["sh", "-c", script]), attachments=[Printer()])], 1).run()
+Campaign(None, [Cell("a", program(["sh", "-c", sys.argv[1]]), attachments=[Printer()])], 1).run()
 """
 
 
 class Killed:
     """A harness that measures what hides in every way, and is killed; `hidden`: their lengths."""
 
-    def __init__(self, grouped: bool, more: str = ""):
+    def __init__(self, more: str = ""):
         self.hidden = [length() for _ in HIDING]
         ways = [way.format(one) for way, one in zip(HIDING.values(), self.hidden, strict=True)]
-        self._start(f"{more} {' '.join(ways)} sleep {length()}", grouped)
+        self._start(f"{more} {' '.join(ways)} sleep {length()}")
 
     def end(self) -> None:
         """Whatever a failed test left."""
@@ -334,9 +285,9 @@ class Killed:
         self.process.wait()
         self.process.stdout.close()
 
-    def _start(self, script: str, grouped: bool) -> None:
+    def _start(self, script: str) -> None:
         self.process = subprocess.Popen(
-            [sys.executable, "-c", HARNESS, script, str(grouped)],
+            [sys.executable, "-c", HARNESS, script],
             stdout=subprocess.PIPE,
             text=True,
             env=os.environ | {"PYTHONPATH": str(REPOSITORY)},
@@ -365,11 +316,12 @@ class Killed:
 
 
 @pytest.fixture
-def killed():
+def killed(monkeypatch):
     """Start a harness to be killed, once all that hides lives."""
+    _use(True, monkeypatch)
     started = []
 
-    def start(*arguments: object) -> Killed:
+    def start(*arguments: str) -> Killed:
         started.append(Killed(*arguments))
         assert eventually(started[-1].all_live), "they should live, else nothing is shown"
         return started[-1]
@@ -379,20 +331,16 @@ def killed():
         harness.end()
 
 
-@with_and_without
-def test_the_guardian_ends_what_a_killed_harness_started(grouped, monkeypatch, state, killed):
-    _use(grouped, monkeypatch)
-    harness = killed(grouped)
+def test_the_guardian_ends_what_a_killed_harness_started(state, killed):
+    harness = killed()
     harness.kill(guardian_too=False)
     assert eventually(harness.none_lives)
     assert eventually(lambda: not list(state.glob("*.journal")) and not groups_of_runs())
 
 
-@with_and_without
-def test_the_next_campaign_ends_what_harness_and_guardian_left(grouped, monkeypatch, state, killed):
+def test_the_next_campaign_ends_what_harness_and_guardian_left(monkeypatch, state, killed):
     """Any campaign does, with a state folder of its own: the journal is not needed."""
-    _use(grouped, monkeypatch)
-    harness = killed(grouped)
+    harness = killed()
     harness.kill(guardian_too=True)
     time.sleep(0.2)
     assert harness.all_live(), "they should outlive both, else nothing is shown"
@@ -404,7 +352,7 @@ def test_the_next_campaign_ends_what_harness_and_guardian_left(grouped, monkeypa
 
 
 def test_the_journal_ends_them_too(state, killed):
-    harness = killed(bool(run_groups.base()))
+    harness = killed()
     harness.kill(guardian_too=True)
     sentences = settings.repair()
     assert harness.none_lives() and not groups_of_runs() and not list(state.glob("*.journal"))
@@ -427,7 +375,7 @@ with settings.make_folder(folder):
 @pytest.mark.parametrize("kind", ["cgroup", "cgroup2"])
 def test_a_mitigations_group_goes_with_the_processes_that_hold_it(kind, state):
     """Version 1 as well: there is neither cgroup.kill nor cgroup.freeze."""
-    places = [place for _, place, one in kernel.mounts() if one == kind]
+    places = [place for place, one in kernel.mounts() if one == kind]
     places = [place for place in places if os.access(f"{place}/cgroup.procs", os.W_OK)]
     places = [place for place in places if not place.endswith("cpuset")]  # it wants CPUs first
     if not places:
@@ -457,21 +405,10 @@ def test_a_mitigations_group_goes_with_the_processes_that_hold_it(kind, state):
 def test_a_rank_that_calls_no_mpi_ends_with_its_harness(state, killed):
     seconds = length()
     ranks = f"mpirun --oversubscribe --allow-run-as-root -n 2 sleep {seconds} &"
-    harness = killed(bool(run_groups.base()), ranks)
+    harness = killed(ranks)
     assert eventually(lambda: len(sleeping(seconds)) == 2)
     harness.kill(guardian_too=False)
     assert eventually(lambda: not sleeping(seconds))
-
-
-def test_a_campaign_within_a_run_of_a_dead_harness_does_not_end_itself(state):
-    """It carries the mark of that run, and so do its kin."""
-    dead = run_marks._owner_bits(os.getpid(), 1)
-    script = "from nbhelpers.machine import settings; settings.repair(); print('lives')"
-    marked = ["prlimit", f"--locks={dead}:", sys.executable, "-c", script]
-    done = subprocess.run(
-        marked, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(REPOSITORY)}
-    )
-    assert done.stdout == "lives\n", done.stderr
 
 
 def test_a_campaign_leaves_no_journal(state):

@@ -11,16 +11,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nbhelpers.errors import InputError
 from nbhelpers.injection import Injector
-from nbhelpers.measurement import Attachment, Campaign, Cell, finished, measure, rates, run_once
-from nbhelpers.measurement._regions import NoRegion, RoiWatch, SymbolsWatch
-from nbhelpers.measurement.table import region_notes, runs_table
-from nbhelpers.noise import NoiseConfig, average_noise, delta_noise, signature_noise
+from nbhelpers.measurement import Attachment, Campaign, Cell, finished, measure, run_once
+from nbhelpers.measurement._regions import SymbolsWatch
+from nbhelpers.measurement.table import region_notes
+from nbhelpers.noise import NoiseConfig, average_noise, delta_noise
 from nbhelpers.tracing import Tracer, noise_summary, read_traces
 from nbhelpers.workloads import Region, Workload, program
 from nbhelpers.workloads.region import as_region
 
+from ..combined import made_noise
 from ..sanitizers import build_checked
 from . import truth
 
@@ -53,7 +53,7 @@ def in_region(kind: object, *command: str, start: str = "exec", **options) -> Wo
     )
 
 
-BUSY = ("symbols, C", "lines, Python", "roi, script", "mpi, MPICH")  # one of each kind
+BUSY = ("symbols, C", "lines, Python", "mpi, MPICH")  # one of each kind
 
 
 @pytest.fixture
@@ -73,11 +73,6 @@ def check_truth(name: str, folder: Path) -> None:
     """Of three runs, the median of the errors is below a millisecond."""
     if missing := truth.lacking(name):
         pytest.skip(f"no {missing} here")
-    if name in ("roi, Python", "roi, script") and os.geteuid():
-        pytest.skip(
-            "who is woken before others is root's to say; a time with the line is right for"
-            " everybody"
-        )
     workload, errors = truth.case(name, folder), []
     for _ in range(3):
         row = run_once(workload)
@@ -144,13 +139,6 @@ MISSING = {
     "end first": (("^begin", "^end"), "echo end; echo begin", "before its begin"),
     "at once": (("^begin", "^end"), "printf 'begin\\nend\\n'", "flush its output"),
     "begins again": (("^begin", "^end"), "echo begin; echo end; echo begin", "begins again"),
-    "nothing written": ("roi", "true", "never wrote the line 'begin'"),
-    "another word": ("roi", "echo start > $NOISEBOOK_ROI", "neither begin nor end: 'start'"),
-    "time of another clock": (
-        "roi",
-        "echo begin 5 > $NOISEBOOK_ROI; sleep 0.01; echo end > $NOISEBOOK_ROI",
-        "outside of the run",
-    ),
 }
 
 
@@ -170,10 +158,6 @@ def test_a_rank_that_never_comes_to_the_end_is_named(tmp_path):
     assert row["status"] != "ok" and (
         row["status"] != "no region" or "rank 1 of 2" in row["message"]
     )
-
-
-def test_a_wrong_exit_counts_before_a_missing_region():
-    assert run_once(in_region(("^a", "^b"), "sh", "-c", "exit 3"))["status"] == "exit 3"
 
 
 def test_children_of_a_script_may_mark_the_region_and_print_its_lines(tmp_path):
@@ -207,13 +191,9 @@ def test_programs_start_as_always_unless_their_region_needs_the_library():
         "import os; print('took', 1, sorted(name for name in os.environ if"
         " name.startswith(('LD_PRE', 'NOISEBOOK_R'))))"
     )
-    for kind, names in (
-        ("process", "['NOISEBOOK_RUN']"),
-        ("roi", "['NOISEBOOK_ROI', 'NOISEBOOK_RUN']"),
-    ):
-        diary = _Output()
-        run_once(in_region(kind, sys.executable, "-c", script, start="main"), [diary])
-        assert names in diary.output
+    diary = _Output()
+    run_once(in_region("process", sys.executable, "-c", script, start="main"), [diary])
+    assert "['NOISEBOOK_RUN']" in diary.output
 
 
 class _Output(Attachment):
@@ -231,10 +211,9 @@ class _Begins(Attachment):
         self.times.append((t0_ns, time.monotonic_ns()))
 
 
-@pytest.mark.parametrize("kind", [("^begin", "^end"), "roi", "process"])
+@pytest.mark.parametrize("kind", [("^begin", "^end"), "process"])
 def test_what_follows_the_region_is_released_at_its_begin(kind):
-    where = " > $NOISEBOOK_ROI" if kind == "roi" else ""
-    begins, script = _Begins(), f"sleep 0.1; echo begin{where}; sleep 0.1; echo end{where}"
+    begins, script = _Begins(), "sleep 0.1; echo begin; sleep 0.1; echo end"
     row = run_once(in_region(kind, "sh", "-c", script), [begins])
     ((told_ns, when_ns),) = begins.times
     assert row["status"] == "ok" and told_ns == row["start_ns"]
@@ -242,11 +221,12 @@ def test_what_follows_the_region_is_released_at_its_begin(kind):
         assert row["start_ns"] - row["t0_ns"] > 90_000_000 and when_ns - told_ns < 80_000_000
 
 
+@pytest.mark.long
 def test_injected_noise_counts_from_the_begin_of_the_region(tmp_path):
     """A program that sets up for 0.15 s: the noise of its 50th millisecond comes then, not before
     its region.
     """
-    noise = signature_noise(frequency_hz=20, duration_us=2000, seconds=0.2, cpus=[0])
+    noise = made_noise(frequency_hz=20, duration_us=2000, seconds=0.2, cpus=[0])
     injector = Injector(NoiseConfig.from_events(noise), keep_logs=True)
     script = "sleep 0.15; echo begin; sleep 0.25; echo end"
     try:
@@ -273,14 +253,6 @@ def test_a_region_that_is_not_known_is_the_whole_process_and_says_so():
         and "is not known" in note
         and "the program reports 0." in note
     )
-
-
-def test_a_region_that_is_known_has_no_note_and_keeps_what_the_program_reports():
-    script = WAITS_THEN_WORKS.replace("began =", "print('go'); began =")
-    workload = python(script, seconds=REPORTED, region=("^go", "^took"))
-    runs = Campaign(None, [Cell("known", workload)], 2).run()
-    assert runs.attrs["notes"] == [] and (runs["region_seconds"] < 0.25).all()
-    assert (runs["seconds"] < runs["region_seconds"]).all()
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="the kernel's tracers need root")
@@ -313,109 +285,12 @@ def test_no_share_of_noise_is_above_one_whatever_the_program_reports(tmp_path):
     )
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="the kernel's tracers need root")
-def test_the_ranks_of_an_mpi_program_are_no_noise(tmp_path):
-    if missing := truth.lacking("mpi, MPICH"):
-        pytest.skip(f"no {missing} here")
-    tracer = Tracer(tmp_path)
-    if tracer.source == "detours":
-        pytest.skip("no kernel tracer here")
-    try:
-        row = run_once(truth.case("mpi, MPICH", tmp_path), [tracer])
-    finally:
-        tracer.close()
-    assert row["status"] == "ok", row["message"]
-    events = read_traces(tmp_path, runs_table([row]))
-    assert not events["source"].astype(str).str.contains("mpi_c").any()
-    assert events["end_ns"].max() <= row["end_ns"] - row["start_ns"]
-
-
-def test_totals_are_divided_by_the_time_in_which_they_were_counted():
-    runs = runs_table(
-        [
-            {
-                "run": 0,
-                "seconds": 0.1,
-                "start_ns": 10**9,
-                "end_ns": 3 * 10**9,
-                "wall_seconds": 4.0,
-                "cpu_ns": 8,
-                "status": "ok",
-                "minor_faults": 8,
-            }
-        ]
-    )
-    assert runs["region_seconds"].tolist() == [2.0]
-    assert rates(runs)[["cpu_ns_per_s", "minor_faults_per_s"]].values.tolist() == [[4.0, 2.0]]
-
-
-def test_noise_is_counted_per_second_of_the_region_and_its_worst_case_is_the_slowest_reported():
-    runs = runs_table(
-        [
-            {"run": run, "seconds": seconds, "region_seconds": region, "status": "ok"}
-            for run, seconds, region in ((0, 0.2, 1.0), (1, 0.1, 2.0))
-        ]
-    )
-    events = signature_noise(frequency_hz=10, duration_us=100, seconds=1.0, cpus=[0])
-    average = average_noise(events, runs)
-    assert average["frequency_hz"].tolist() == [5.0]
-    delta = delta_noise(events, average.assign(duration_ns=0.0), runs)
-    assert delta.attrs["run"] == 0 and NoiseConfig.from_events(delta).window_ns == 10**9
-
-
-def test_what_was_read_late_is_said(tmp_path):
-    watch = RoiWatch(Region("roi"))
-    try:
-        for word, late_ns in (("begin", 0), ("end", 3_000_000)):
-            Path(watch.env["NOISEBOOK_ROI"]).open("w").write(f"{word}\n")
-            watch.read({"begin": 1000, "end": 9000}[word], late_ns)
-        times = watch.times()
-        assert (times.start_ns, times.end_ns, times.slack_ns) == (1000, 9000, 3_000_000)
-        with pytest.raises(NoRegion):
-            Path(watch.env["NOISEBOOK_ROI"]).open("w").write("begin\n")
-            watch.read(9500, 0)
-            watch.times()
-    finally:
-        watch.close()
-    notes = region_notes(
-        runs_table(
-            [{"seconds": 1.0, "region_seconds": 1.0, "region_slack_us": 3000.0, "status": "ok"}]
-        )
-    )
-    assert "known to 3.0 ms only" in notes[0]
-
-
 def test_a_folder_of_stamps_is_removed_with_its_watch():
     watch = SymbolsWatch(Region("symbols"))
     folder = Path(watch.env["NOISEBOOK_REGION_FOLDER"])
     assert sorted(path.name for path in folder.iterdir()) == ["go", "ready"]
     watch.close()
     assert not folder.exists()
-
-
-@pytest.mark.parametrize(
-    ("arguments", "what"),
-    [
-        (("somewhere",), "no kind of region"),
-        (("lines", "^a", None), "end of a region"),
-        (("lines", "(", "b"), "regular expression"),
-        (("lines", "x*", "b"), "empty text"),
-        (("process", "a", "b"), "has no patterns"),
-    ],
-)
-def test_a_region_that_cannot_be(arguments, what):
-    with pytest.raises(InputError, match=what):
-        Region(*arguments)
-
-
-def test_what_a_region_may_be_written_as():
-    assert as_region("mpi") == Region("mpi") and as_region(["^a", "^b"]) == Region(
-        "lines", "^a", "^b"
-    )
-    with pytest.raises(InputError):
-        as_region(3)
-    with pytest.raises(InputError, match="region is of kind"):
-        Workload("x", "external", ("true",), start="main", region="symbols")
 
 
 def test_the_libraries_are_clean_under_the_sanitizer(tmp_path):

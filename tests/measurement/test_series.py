@@ -6,7 +6,7 @@ import pytest
 
 from nbhelpers.errors import InputError
 from nbhelpers.measurement import Campaign, Cell, run_once, series
-from nbhelpers.measurement._output import parse_series
+from nbhelpers.measurement._output import NotReported, parse_series
 from nbhelpers.workloads import Workload, nbody, program, stream
 
 LINE = "noisebook: x seconds=1e-9 start_ns=1 end_ns=2"
@@ -53,7 +53,7 @@ def test_lines_of_one_name_are_one_series():
     ],
 )
 def test_what_is_no_number_is_refused(text):
-    with pytest.raises(ValueError, match="'a'"):
+    with pytest.raises(NotReported, match="'a'"):
         parse_series(text)
 
 

@@ -45,37 +45,6 @@ SOURCES = {
         """,
         ("-pthread",),
     ),
-    # a loop whose schedule is OMP_SCHEDULE's
-    "loop": (
-        """
-        #include <time.h>
-        int main(void) {
-            double sum = 0;
-            for (int pass = 0; pass < 100; pass++)
-        #pragma omp parallel for schedule(runtime) reduction(+ : sum)
-                for (int i = 0; i < 20000; i++)
-                    for (int j = 1; j < 20; j++) sum += 1.0 / (i + pass + j);
-            return sum < 0;
-        }
-        """,
-        ("-fopenmp",),
-    ),
-    # writes that reach a disk
-    "writer": (
-        """
-        #include <fcntl.h>
-        #include <stdlib.h>
-        #include <unistd.h>
-        int main(int count, char **words) {
-            static char block[1 << 16];
-            int file = open(words[count - 1], O_CREAT | O_WRONLY, 0600);
-            for (int i = 0; i < 5; i++, usleep(10000))
-                if (write(file, block, sizeof block) < 0 || fsync(file)) return 1;
-            return 0;
-        }
-        """,
-        (),
-    ),
     # its own malloc, which no library replaces
     "own": (
         """
@@ -91,19 +60,13 @@ SOURCES = {
     ),
 }
 PYTHON = {
-    "blas": "import numpy as n; a = n.ones((700, 700)); [a @ a for _ in range(15)]",
     "large": "import time; x = bytearray(b'x') * 40_000_000; time.sleep(0.05)",
-    "seed": "import time; time.sleep(0.05)",
 }
 USED_BY = {
-    "single-blas-thread": "blas",
     "malloc-arenas": "threads",
     "malloc-huge": "large",
     "thp-always": "large",
     "thp-never": "large",
-    "fixed-hash-seed": "seed",
-    "dynamic-schedule": "loop",
-    "io-priority": "writer",
 }
 OPENMP = {"pin-threads", "leave-one-cpu", "openmp-passive", "openmp-active"}
 
@@ -122,8 +85,7 @@ def built(name: str) -> str:
 
 
 def python_program(name: str) -> Workload:
-    site = () if name == "blas" else ("-S",)
-    return program([sys.executable, *site, "-c", PYTHON[name]])
+    return program([sys.executable, "-S", "-c", PYTHON[name]])
 
 
 def suitable(mitigation: str) -> Workload:
@@ -131,8 +93,6 @@ def suitable(mitigation: str) -> Workload:
     if mitigation in OPENMP:
         return nbody(1000, 50, threads=2)  # some 50 ms: its threads must have been seen
     name = USED_BY.get(mitigation)
-    if name == "writer":
-        return program([built(name), str(Path(built(name)).with_name("written"))])
     if name in SOURCES:
         return program([built(name)], model="omp" if name == "loop" else "external")
     return python_program(name) if name else program("sleep 0.05")

@@ -2,6 +2,7 @@
 effect, and undone; the others say why not.
 """
 
+import ctypes
 import glob
 import os
 import sys
@@ -9,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from nbhelpers.errors import InputError, SettingError, Unavailable
+from nbhelpers.errors import InputError, Unavailable
 from nbhelpers.machine import settings
 from nbhelpers.measurement import run_once
-from nbhelpers.mitigation import _calls, groups, mitigated, mitigations, scheduling, treat_workload
-from nbhelpers.mitigation.preparation import Trigger
+from nbhelpers.mitigation import groups, mitigations, scheduling, treat_workload
 from nbhelpers.mitigation.settings import Setting, changeable
+from nbhelpers.mitigation.wrapped import Niced
 from nbhelpers.workloads import program
 
 from .programs import suitable
@@ -53,8 +54,8 @@ def machine_state() -> dict[str, str]:
                 )
             )
     own = (
-        _calls.libc.personality(0xFFFFFFFF),
-        _calls.libc.prctl(42, 0, 0, 0, 0),
+        Path("/proc/self/personality").read_text(),
+        ctypes.CDLL(None).prctl(42, 0, 0, 0, 0),
         os.sched_getaffinity(0),
         os.getpriority(os.PRIO_PROCESS, 0),
         os.sched_getscheduler(0),
@@ -73,8 +74,7 @@ def test_is_applied_verified_and_undone_or_says_why_not(name, binaries, nothing_
         assert len(answer.reason) > 10
         pytest.skip(answer.reason)
     before = machine_state()
-    with mitigated(name, workload) as (changed, attachments):
-        row = run_once(changed, attachments)
+    row = run_once(*treat_workload(name, workload))
     assert (row["status"], row["mitigation"]) == ("ok", name), row["message"]
     assert machine_state() == before
     assert not settings.repair()
@@ -85,17 +85,16 @@ def test_a_setting_has_its_value_during_the_run_and_the_old_one_after_it(binarie
     if not os.access(path, os.W_OK):
         pytest.skip("this user may not change sysctls")
     before, workload = Path(path).read_text(), program(f"cat {path}", seconds=r"(?P<seconds>\d+)")
-    with mitigated("statistics-rarely", workload) as (changed, attachments):
-        assert Path(path).read_text() == before, "in force during runs, not between them"
-        assert run_once(changed, attachments)["seconds"] == 120
+    treated = treat_workload("statistics-rarely", workload)
+    assert Path(path).read_text() == before, "in force during runs, not between them"
+    assert run_once(*treated)["seconds"] == 120
     assert Path(path).read_text() == before
 
 
 def seen_by_the_program(name: str, code: str) -> str:
     """What a Python program under the mitigation prints as `seen=...`."""
     workload = program([sys.executable, "-S", "-c", code], seconds=r"seen=(?P<seconds>[\d.]+)")
-    with mitigated(name, workload) as (changed, attachments):
-        row = run_once(changed, attachments)
+    row = run_once(*treat_workload(name, workload))
     assert row["status"] == "ok", row["message"]
     return f"{row['seconds']:g}"
 
@@ -138,25 +137,20 @@ def test_the_layout_is_the_same_in_each_run(binaries):
 def test_large_blocks_are_not_faulted_in_again(binaries):
     code = "for _ in range(8): bytearray(b'x') * 40_000_000"
     plain = program([sys.executable, "-S", "-c", code])
-    with mitigated("malloc-keeps-memory", plain) as (changed, attachments):
-        kept = run_once(changed, attachments)
+    kept = run_once(*treat_workload("malloc-keeps-memory", plain))
     assert kept["status"] == "ok" and kept["minor_faults"] < 0.4 * run_once(plain)["minor_faults"]
 
 
 def test_a_cool_down_is_not_timed(binaries):
-    with mitigated("cool-down", program("sleep 0.01")) as (changed, attachments):
-        row = run_once(changed, attachments)
+    row = run_once(*treat_workload("cool-down", program("sleep 0.01")))
     assert row["elapsed_seconds"] > 2 > row["seconds"]
 
 
 def test_two_actions_of_one_mitigation_are_both_in_force(binaries):
-    if not scheduling.Confined("one").possible() or not scheduling.Niced(-1).possible():
+    if not scheduling.Confined("one").possible() or not Niced(-1).possible():
         pytest.skip("one CPU only, or no permission")
-    with mitigated([scheduling.Confined("one"), scheduling.Niced(-1)], program("sleep 0.03")) as (
-        changed,
-        attachments,
-    ):
-        row = run_once(changed, attachments)
+    both = [scheduling.Confined("one"), Niced(-1)]
+    row = run_once(*treat_workload(both, program("sleep 0.03")))
     assert (row["status"], row["mitigation"]) == ("ok", "Confined+Niced")
 
 
@@ -174,16 +168,6 @@ def test_a_setting_that_is_not_offered_or_not_there_is_refused_with_the_reason(t
     assert changeable({str(choice): "never"})
     assert "madvise already" in changeable({str(choice): "madvise"}).reason
     assert "there is no" in changeable({str(tmp_path / "gone"): "1"}).reason
-
-
-@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
-def test_a_trigger_that_does_nothing_is_an_error():
-    path = "/proc/sys/vm/compact_memory"
-    with (
-        pytest.raises(SettingError, match="none of its counters moved"),
-        Trigger(path, "1", ("thp_zero_page_alloc_failed",)).held(program("true")),
-    ):
-        pass
 
 
 def test_control_groups_of_version_2_are_found_or_told_what_is_missing(tmp_path):

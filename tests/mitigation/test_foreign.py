@@ -1,23 +1,18 @@
 """An attacker's knowledge: it can name what is on the list and nothing else; what it would load or
-set is asked for, and what it reads are counters.
+set is refused, and what it reads are counters.
 """
 
-import os
-import pty
 import re
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from nbhelpers.errors import InputError, SettingError, Unavailable
+from nbhelpers.errors import InputError, SettingError
 from nbhelpers.machine import settings
 from nbhelpers.machine.parts import LIBRARIES
 from nbhelpers.measurement._knowledge import layers, read_layer
-from nbhelpers.mitigation import consent, knowledge, mitigations, treat_workload
-from nbhelpers.mitigation.preparation import Trigger, _write
+from nbhelpers.mitigation import knowledge, mitigations, treat_workload
 from nbhelpers.mitigation.program import Environment, Preload
 from nbhelpers.workloads import program
 
@@ -26,16 +21,13 @@ HEAD = "- {id: evil, name: Some, what: Something long, by_hand: [x], references:
 HIGH = {"smt-off", "policy-fifo"}
 OURS = {
     "MALLOC_MMAP_MAX_ MALLOC_TRIM_THRESHOLD_ MALLOC_TOP_PAD_ MALLOC_ARENA_MAX GLIBC_TUNABLES",
-    "OMP_WAIT_POLICY OMP_SCHEDULE OPENBLAS_NUM_THREADS MKL_NUM_THREADS BLIS_NUM_THREADS",
-    "PYTHONHASHSEED LD_BIND_NOW CUDA_MODULE_LOADING",
+    "OMP_WAIT_POLICY",
 }
 
 
 @pytest.fixture
 def evil(tmp_path, monkeypatch):
     """Knowledge of an attacker: ours, and one entry with this action."""
-    monkeypatch.delenv(consent.ALLOW, raising=False)
-    monkeypatch.setattr(consent, "_answered", {})
     place = tmp_path / "knowledge"
     shutil.copytree(knowledge.folder(), place)
     monkeypatch.setenv("NOISEBOOK_KNOWLEDGE", str(place))
@@ -86,7 +78,6 @@ def test_what_is_on_the_list_is_read_at_the_lists_risk(evil):
     path = "/proc/sys/kernel/sched_rt_runtime_us"
     assert evil(f'{{kind: setting, path: {path}, value: "-1"}}').risk == "high"
     assert evil("{kind: policy, policy: SCHED_RR, priority: 99}").risk == "high"
-    assert evil("{kind: io-priority, class: real-time, level: 0}").risk == "high"
 
 
 def test_it_is_refused_again_when_it_acts():
@@ -96,7 +87,7 @@ def test_it_is_refused_again_when_it_acts():
 
 @pytest.mark.parametrize("risk", ["none", "low", "high"])
 def test_a_declared_risk_is_refused(evil, risk):
-    with pytest.raises(InputError, match="declares its own risk"):
+    with pytest.raises(InputError, match="not as its schema wants it"):
         evil("{kind: flush}", f", risk: {risk}")
 
 
@@ -114,128 +105,36 @@ def _machine_file() -> str:
 
 
 @pytest.mark.parametrize(
-    "path, value",
-    [
-        ("/etc/passwd", "x"),
-        ("made-anew", "x"),
-        ("/proc/sys/kernel/core_pattern", "|/tmp/evil"),
-        ("/proc/sys/vm/swappiness", "1"),
-        ("/proc/sys/vm/../vm/drop_caches", "1"),
-        ("/proc/sys/vm/drop_caches", "4"),
-        ("/proc/sysrq-trigger", "c"),
-    ],
-)
-def test_a_trigger_writes_into_no_other_file(evil, tmp_path, monkeypatch, path, value):
-    monkeypatch.chdir(tmp_path)
-    victim = tmp_path / "victim"
-    victim.write_text("as it was")
-    for target in (path, str(victim)):
-        with pytest.raises(InputError, match="cannot be triggered"):
-            evil(f'{{kind: trigger, path: "{target}", value: "{value}"}}')
-        with pytest.raises(InputError, match="cannot be triggered"):
-            Trigger(target, value)
-    assert victim.read_text() == "as it was" and not Path("made-anew").exists()
-
-
-def test_writing_makes_no_file_cuts_none_and_follows_no_link(tmp_path):
-    file, link = tmp_path / "file", tmp_path / "link"
-    file.write_text("as it was")
-    link.symlink_to(file)
-    for path in (link, tmp_path / "new"):
-        with pytest.raises(OSError):
-            _write(str(path), "1")
-    assert file.read_text() == "as it was" and not (tmp_path / "new").exists()
-
-
-@pytest.mark.parametrize(
     "name",
     [
         *("LD_PRELOAD", "LD_AUDIT", "LD_LIBRARY_PATH", "LD_BIND_NOT", "GLIBC_TUNABLES", "PATH"),
         *("PYTHONPATH", "PYTHONSTARTUP", "PYTHONHOME", "BASH_ENV", "ENV", "IFS", "PERL5LIB"),
         *("PERL5OPT", "NODE_OPTIONS", "JAVA_TOOL_OPTIONS", "GCONV_PATH", "OMP_TOOL_LIBRARIES"),
         *("CUDA_INJECTION64_PATH", "NOISEBOOK_KNOWLEDGE", "OMPI_MCA_plm_rsh_agent", "RUBYOPT"),
+        *("MINE", "A=B", "A B"),
     ],
 )
-def test_a_variable_that_loads_or_runs_is_refused_even_with_consent(evil, monkeypatch, name):
-    monkeypatch.setenv(consent.ALLOW, f"{name}=/tmp/evil")
-    with pytest.raises(InputError, match=f"may not set {name}") as error:
-        evil(f"{{kind: environment, variables: {{{name}: /tmp/evil}}}}")
+def test_a_variable_that_could_load_or_run_something_is_refused(evil, name):
+    with pytest.raises(InputError, match=f"may not set or preload {name}") as error:
+        evil(f'{{kind: environment, variables: {{"{name}": /tmp/evil}}}}')
     assert "zz.yml, evil" in str(error.value)
 
 
-@pytest.mark.parametrize("variables", ['{"A=B": x}', '{A: "x\\ny"}', '{"A B": x}', "{A: 1}", "x"])
+@pytest.mark.parametrize("variables", ["{A: 1}", "x"])
 def test_what_is_no_variable_is_refused(evil, variables):
     with pytest.raises(InputError):
         evil(f"{{kind: environment, variables: {variables}}}")
 
 
-def test_other_variables_are_asked_for_and_consent_names_exactly_what_is_set(evil, monkeypatch):
-    item = evil("{kind: environment, foreign: false, variables: {MINE: evil thing}}")
-    answer = item.possible(program("true"))
-    assert not answer and "MINE=evil thing" in answer.reason
-    with pytest.raises(Unavailable, match="nobody agreed"):
-        treat_workload(item, program("true"))
-    monkeypatch.setenv(consent.ALLOW, "'MINE=evil'")
-    assert not item.possible(program("true")), "another value"
-    wanted = answer.fix.removeprefix("export ")
-    shell = subprocess.run(
-        ["sh", "-c", f'export {wanted}; printf %s "${consent.ALLOW}"'],
-        capture_output=True,
-        text=True,
-    )
-    monkeypatch.setenv(consent.ALLOW, shell.stdout)
-    assert ("MINE", "evil thing") in treat_workload(item, program("true")).workload.env
+def test_variables_of_openmp_and_malloc_are_taken(evil):
+    item = evil("{kind: environment, variables: {OMP_SCHEDULE: static, MALLOC_ARENA_MAX: '4'}}")
+    assert ("MALLOC_ARENA_MAX", "4") in treat_workload(item, program("true")).workload.env
 
 
-def test_a_foreign_library_is_asked_for(evil, tmp_path, monkeypatch):
-    library = tmp_path / "evil.so"
-    library.write_bytes(b"")
-    library.chmod(0o644)
-    item = evil(f"{{kind: preload, library: {library}}}")
-    with pytest.raises(Unavailable, match="nobody agreed"):
-        treat_workload(item, program("true"))
-    with pytest.raises(Unavailable, match="nobody agreed"):
-        item.actions[0].applied_to(program("true"))
-    monkeypatch.setenv(consent.ALLOW, str(library))
-    treated = treat_workload(item, program("true"))
-    assert str(library) in dict(treated.workload.env)["LD_PRELOAD"]
-    library.chmod(0o666)
-    assert "can be changed by, somebody else" in item.possible(program("true")).reason
-
-
-@pytest.mark.parametrize(
-    "library",
-    [
-        "evil",
-        "./evil.so",
-        "../evil.so",
-        "/a/../b.so",
-        "/a.so:/b.so",
-        "/a b.so",
-        "/$ORIGIN/b.so",
-        "1",
-    ],
-)
-def test_a_library_that_the_loader_would_choose_is_refused(evil, monkeypatch, library):
-    monkeypatch.setenv(consent.ALLOW, f"'{library}'")
-    with pytest.raises(InputError, match="may not preload"):
+@pytest.mark.parametrize("library", ["evil", "./evil.so", "/a/../b.so", "/a.so:/b.so", "/b.so"])
+def test_a_library_that_is_not_on_the_list_is_refused(evil, library):
+    with pytest.raises(InputError, match="may not set or preload"):
         evil(f'{{kind: preload, library: "{library}"}}')
-
-
-def test_a_library_in_a_folder_of_others_is_not_trusted(tmp_path):
-    library = tmp_path / "there" / "x.so"
-    library.parent.mkdir()
-    library.write_bytes(b"")
-    assert consent.untrusted(str(library)) == ""
-    library.parent.chmod(0o777)
-    assert "somebody else" in consent.untrusted(str(library))
-    assert "no file" in consent.untrusted(str(tmp_path))
-
-
-def test_what_is_ours_word_for_word_is_not_asked_for(evil):
-    evil("{kind: flush}")
-    assert not any(getattr(action, "foreign", False) for action in _actions() if action)
-    assert evil("{kind: environment, variables: {A: b}}").actions[0].foreign
 
 
 def _actions():
@@ -249,50 +148,16 @@ def test_ours_name_known_libraries_and_a_fixed_list_of_variables():
     assert loaded == set(LIBRARIES) and names == set(" ".join(OURS).split())
 
 
-QUESTION = """
-from nbhelpers.mitigation import consent
-try:
-    consent.require(["MINE=1"])
-    print("agreed")
-except consent.Unavailable:
-    print("refused")
-"""
-
-
-@pytest.mark.parametrize("typed, outcome", [("yes\n", "agreed"), ("\n", "refused")])
-def test_in_a_terminal_the_question_is_asked_and_no_is_the_default(typed, outcome):
-    ours, theirs = pty.openpty()
-    try:
-        with subprocess.Popen(
-            [sys.executable, "-c", QUESTION],
-            stdin=theirs,
-            stderr=theirs,
-            stdout=subprocess.PIPE,
-            text=True,
-            env={name: value for name, value in os.environ.items() if name != consent.ALLOW},
-        ) as asked:
-            os.write(ours, typed.encode())
-            answer = asked.communicate(timeout=60)[0]
-        assert answer.strip() == outcome
-        assert "put MINE=1 into the program" in os.read(ours, 4096).decode()
-    finally:
-        os.close(ours)
-        os.close(theirs)
-
-
 @pytest.mark.parametrize(
     "action, complaint",
     [
         ("{kind: shell, command: id}", "no kind of action"),
         ("{kind: [setting]}", "not as its schema wants it"),
-        ("{kind: warm-files, more: [/proc/kmsg]}", "does not take"),
-        ("{kind: cool-down, seconds: 1000000}", "does not take"),
-        ("{kind: latency, us: -1}", "does not take"),
-        ("{kind: nice, value: root}", "does not take"),
-        ('{kind: cpuset, cpus: ["../../x"]}', "does not take"),
-        ("{kind: gpu, what: __init__}", "no setting of a GPU"),
-        ("{kind: gpu, what: fan, share: 7}", "does not take"),
-        ("{kind: gpu, what: fan, share: .nan}", "does not take"),
+        ("{kind: flush, more: [/proc/kmsg]}", "does not take"),
+        ("{kind: cool-down, seconds: 1000000}", "not as its schema wants it"),
+        ("{kind: latency, us: -1}", "not as its schema wants it"),
+        ("{kind: nice, value: root}", "not as its schema wants it"),
+        ('{kind: confine, cpus: ["../../x"]}', "not as its schema wants it"),
         ("!!python/object/apply:os.system [id]", "is not YAML"),
         ('{kind: flush, x: !!python/name:os.system ""}', "is not YAML"),
     ],
@@ -302,8 +167,8 @@ def test_unknown_kinds_arguments_and_tags_are_refused(evil, action, complaint):
         evil(action)
 
 
-def test_a_name_of_a_cpuset_with_slashes_is_no_choice_of_cpus(evil):
-    item = evil('{kind: cpuset, cpus: "../../x"}')
+def test_a_name_with_slashes_is_no_choice_of_cpus(evil):
+    item = evil('{kind: confine, cpus: "../../x"}')
     with pytest.raises(InputError, match="no choice of CPUs"):
         item.possible(program("true"))
 

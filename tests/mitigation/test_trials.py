@@ -7,12 +7,6 @@ import pandas as pd
 import pytest
 from scipy.stats import binom
 
-from nbhelpers.mitigation.budget import (
-    affordable_trials,
-    expected_gain,
-    rounds_to_confirm,
-    rounds_to_show,
-)
 from nbhelpers.mitigation.report import tried_table
 from nbhelpers.mitigation.trials import (
     HARMS,
@@ -109,24 +103,3 @@ def test_what_helps_must_help_again():
     assert verdict(0.8, 0.1, 30) == HELPS
     assert verdict(1.0, 0.02, 60) == verdict(1.2, 0.02, 30) == NOT_AGAIN
     assert verdict(0.97, 0.1, 12) == SEEMS  # too few rounds neither confirm nor refute it
-
-
-def test_the_rounds_of_the_budget_show_what_they_are_planned_for():
-    """Two modes, half of the runs five times as slow: the mitigation ends the slow ones."""
-    random = np.random.default_rng(6)
-    slow = random.random(60) < 0.5
-    first = pd.DataFrame({"seconds": np.where(slow, 5.0, 1.0) * random.lognormal(0, 0.03, 60)})
-    gain, spread = expected_gain(first, slow)
-    rounds = rounds_to_show(gain, spread, claims=2)
-
-    def trial():
-        often = np.where(random.random(rounds) < 0.5, 5.0, 1.0) * random.lognormal(0, 0.03, rounds)
-        untreated = pd.DataFrame({"seconds": often, "round": range(rounds)})
-        return judge_trials({"jemalloc": (untreated, runs(1.0, 0.03, rounds, random))})["jemalloc"]
-
-    trials = [trial() for _ in range(40)]
-    assert sum(one.verdict == SEEMS for one in trials) >= 36 and 12 <= rounds <= 60
-    assert rounds_to_confirm(trials[0].leading) <= 2 * rounds
-    # a third of the time: fewer mitigations, each with as many rounds
-    many = affordable_trials(8 * rounds, 1.0, 6, gain, spread)
-    assert 1 <= affordable_trials(8 * rounds / 3, 1.0, 6, gain, spread) < many

@@ -10,10 +10,11 @@ import pytest
 
 from nbhelpers import program
 from nbhelpers.errors import InputError
-from nbhelpers.mpi import installation, matched_messages, read_calls, trace_calls
+from nbhelpers.mpi import installation, read_calls, trace_calls
 from nbhelpers.workloads import Region
 
 from . import built_program, needs_mpi
+from .messages import matched_messages
 
 pytestmark = needs_mpi
 

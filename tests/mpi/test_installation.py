@@ -14,7 +14,7 @@ from nbhelpers.errors import Unavailable
 from nbhelpers.machine import doctor
 from nbhelpers.mpi import installation
 from nbhelpers.mpi.programs import mpi_program
-from nbhelpers.workloads.same_mpi import launcher_kind
+from nbhelpers.workloads.mpi import launcher_kind
 
 from . import lacking, needs_mpi
 

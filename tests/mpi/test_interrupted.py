@@ -105,9 +105,8 @@ def ends_whole(folder: Path, waits: Path, failed: int) -> None:
     assert ranks_of(waits) == []
 
 
-@pytest.mark.parametrize(
-    "number", [signal.SIGKILL, pytest.param(signal.SIGINT, marks=pytest.mark.long)]
-)
+@pytest.mark.long
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
 def test_a_harness_that_dies_goes_on_where_it_was(number, stopped, tmp_path, waits):
     harness, ranks, written = stopped
     os.killpg(harness.pid, number)

@@ -15,7 +15,7 @@ from nbhelpers.errors import InputError, Unavailable
 from nbhelpers.measurement import run_once
 from nbhelpers.mpi import installation
 from nbhelpers.workloads import Region, binary_folder
-from nbhelpers.workloads.same_mpi import MPICH, OPEN_MPI, launcher_kind, linked_mpi
+from nbhelpers.workloads.mpi import MPICH, OPEN_MPI, launcher_kind, linked_mpi
 
 from . import needs_mpi
 

@@ -32,8 +32,8 @@ GROUPS: dict[str, tuple[list[str], list[str]]] = {
     "store": (
         [
             "records.py",
-            *(f"measurement/{name}.py" for name in ("_store", "damage", "seal", "_orphans")),
-            *(f"machine/{name}.py" for name in ("leftovers", "run_marks")),
+            *(f"measurement/{name}.py" for name in ("_store", "_aside", "seal", "_orphans")),
+            *(f"machine/{name}.py" for name in ("leftovers", "run_groups")),
         ],
         [
             *("tests/test_records.py", "tests/test_verify.py", "tests/machine/test_leftovers.py"),

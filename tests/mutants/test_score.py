@@ -16,7 +16,7 @@ SIZE = os.environ.get("NOISEBOOK_MUTANTS", "3")  # a group
 @pytest.mark.long
 @pytest.mark.timeout(1500)
 @pytest.mark.skipif(
-    not (CHECKS / "cosmic_ray").is_dir(), reason="cosmic-ray is not here: make test-all"
+    not (CHECKS / "cosmic_ray").is_dir(), reason="cosmic-ray is not here: sh tests/optional.sh"
 )
 def test_the_score() -> None:
     done = subprocess.run(

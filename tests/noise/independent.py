@@ -54,40 +54,6 @@ def text_delta(events: list[dict], averages: dict, seconds: float) -> list[dict]
     return [event for event in left if event["duration_ns"] > 0]
 
 
-def published_delta(events: list[dict], lengths: dict[int, float], run: int) -> list[dict]:
-    """What the published code does, from the description in the project's notes, by plain loops."""
-    tasks = sorted({event["source"] for event in events})
-    cpus = sorted({event["cpu"] for event in events})
-    worst = sorted(
-        (dict(event) for event in events if event["run"] == run),
-        key=lambda event: (event["cpu"], event["start_ns"], event["duration_ns"]),
-    )
-    for task in tasks:
-        frequency, average = 0.0, 0.0
-        for cpu in cpus:
-            rate, total = 0.0, 0.0
-            for number, seconds in sorted(lengths.items()):
-                own = [
-                    e["duration_ns"]
-                    for e in events
-                    if (e["run"], e["cpu"], e["source"]) == (number, cpu, task)
-                ]
-                rate += len(own) / seconds
-                total += sum(own)
-            frequency += rate / len(lengths)
-            average += total / len(lengths)
-        average = int(np.floor(average / len(cpus) + 0.5))
-        for _ in range(int(frequency * lengths[run])):
-            own = [event for event in worst if event["source"] == task]
-            if not own:
-                break
-            closest = min(own, key=lambda event: abs(event["duration_ns"] - average))
-            closest["duration_ns"] -= average
-            if closest["duration_ns"] < 0:
-                worst.remove(closest)
-    return worst
-
-
 def occupied(events: pd.DataFrame) -> list[tuple[int, str]]:
     """The improved combination, nanosecond by nanosecond: what one CPU does (time, "interrupt" or
     "thread"); interrupts first.

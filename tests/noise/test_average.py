@@ -1,6 +1,5 @@
 """Average noise against plain pandas and hand-made numbers."""
 
-import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given, settings
@@ -66,27 +65,6 @@ def test_same_as_pandas_whatever_the_order(rows, random):
     pd.testing.assert_frame_equal(
         average.sort_index(), again.set_index(["kind", "source"]).sort_index(), check_exact=True
     )
-
-
-def test_many_sources_in_many_runs_take_the_sorting_way_and_agree():
-    """More cells (source × run) than a table may have: the numbers must not depend on which way is
-    taken.
-    """
-    generator = np.random.default_rng(1)
-    count = 3000
-    events = event_table(
-        [
-            (int(run), 0, "thread", f"t{source}", 0, int(duration))
-            for run, source, duration in zip(
-                generator.integers(0, 400, count),
-                generator.integers(0, 900, count),
-                generator.integers(1, 99, count),
-            )
-        ]
-    )
-    average = average_noise(events, runs_table([0.5] * 400)).set_index("source")
-    expected = events.groupby("source").size() / 0.5 / 400
-    assert average["frequency_hz"].to_dict() == pytest.approx(expected.to_dict())
 
 
 def test_categories_objects_and_text_give_the_same():

@@ -1,6 +1,4 @@
-"""The delta against literal loops: the text of section 4.2, and the published code as the notes
-describe it.
-"""
+"""The delta against literal loops: the text of section 4.2."""
 
 import numpy as np
 import pandas as pd
@@ -11,7 +9,7 @@ from hypothesis import strategies as st
 from nbhelpers.errors import InputError
 from nbhelpers.noise import average_noise, delta_noise
 
-from .independent import event_table, published_delta, runs_table, text_delta
+from .independent import event_table, runs_table, text_delta
 
 LENGTHS = [1.0, 1.5, 0.7]
 rows = st.lists(
@@ -50,43 +48,13 @@ def test_paper_is_the_text_of_section_4_2(rows):
     )
 
 
-@settings(max_examples=120, deadline=None)
-@given(rows)
-def test_compat_is_the_published_code(rows):
-    events, runs = event_table(rows), runs_table(LENGTHS)
-    delta = delta_noise(events, average_noise(events, runs), runs, method="compat")
-    assert comparable(delta) == comparable(
-        published_delta(events.to_dict("records"), dict(enumerate(LENGTHS)), 1)
-    )
-
-
-@settings(max_examples=60, deadline=None)
-@given(
-    st.lists(st.integers(0, 400), min_size=1, max_size=6),
-    st.lists(st.integers(1, 9), min_size=6, max_size=30),
-)
-def test_compat_with_events_much_longer_than_the_average(long, short):
-    """Long events are picked again and again; the number of picks may end in the middle of one."""
-    rows = [(1, 0, "thread", "a", at * 1000, length) for at, length in enumerate(long)]
-    rows += [
-        (run, 1, "thread", "a", at * 10, length)
-        for at, length in enumerate(short)
-        for run in (0, 2)
-    ]
-    events, runs = event_table(rows), runs_table(LENGTHS)
-    delta = delta_noise(events, average_noise(events, runs), runs, method="compat")
-    assert comparable(delta) == comparable(
-        published_delta(events.to_dict("records"), dict(enumerate(LENGTHS)), 1)
-    )
-
-
 @settings(max_examples=100, deadline=None)
-@given(rows, st.sampled_from(["paper", "compat"]), st.randoms(use_true_random=False))
-def test_accounts_close_nothing_grows_and_order_does_not_matter(rows, method, random):
+@given(rows, st.randoms(use_true_random=False))
+def test_accounts_close_nothing_grows_and_order_does_not_matter(rows, random):
     events, runs = event_table(rows), runs_table(LENGTHS)
     average = average_noise(events, runs)
     own = events[events["run"] == 1]
-    delta = delta_noise(events, average, runs, method=method)
+    delta = delta_noise(events, average, runs)
     assert delta.attrs["removed_ns"] + delta.attrs["remaining_ns"] == own["duration_ns"].sum()
     assert delta.attrs["removed_events"] + delta.attrs["remaining_events"] == len(own)
     assert (
@@ -96,13 +64,11 @@ def test_accounts_close_nothing_grows_and_order_does_not_matter(rows, method, ra
     assert (delta["end_ns"] - delta["start_ns"] == delta["duration_ns"]).all()
     numbered = events.assign(pid=range(len(events)))
     before = numbered.set_index("pid")["duration_ns"]
-    after = delta_noise(numbered, average, runs, method=method)
+    after = delta_noise(numbered, average, runs)
     assert (after["duration_ns"].to_numpy() <= before[after["pid"]].to_numpy()).all()
     random.shuffle(rows)
     again = event_table(rows)
-    assert comparable(
-        delta_noise(again, average_noise(again, runs), runs, method=method)
-    ) == comparable(delta)
+    assert comparable(delta_noise(again, average_noise(again, runs), runs)) == comparable(delta)
 
 
 def timer_and_outlier() -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -122,7 +88,7 @@ def timer_and_outlier() -> tuple[pd.DataFrame, pd.DataFrame]:
     return event_table(rows), runs_table([1.0, 1.1, 1.0])
 
 
-def test_the_text_keeps_the_outlier_and_the_published_code_does_not():
+def test_the_outlier_is_kept():
     events, runs = timer_and_outlier()
     average = average_noise(events, runs)
     paper = delta_noise(events, average, runs)
@@ -130,9 +96,6 @@ def test_the_text_keeps_the_outlier_and_the_published_code_does_not():
         ["local_timer", 50_000 - 2080],
         ["kworker/1:0", 1_000_000],
     ]
-    compat = delta_noise(events, average, runs, method="compat")
-    assert compat[["source", "duration_ns"]].values.tolist() == [["kworker/1:0", 1_000_000]]
-    assert compat.attrs["removed_events"] == 201
 
 
 def test_expected_number_is_rounded_half_upwards_and_the_end_moves_with_the_duration():
@@ -190,7 +153,7 @@ def test_a_source_of_another_kind_is_another_source():
     assert delta_noise(events, average, runs_table([1.0]))["kind"].tolist() == ["irq"]
 
 
-def test_unusable_averages_and_methods_are_named():
+def test_unusable_averages_are_named():
     events, runs = event_table([(0, 0, "irq", "x", 0, 10)]), runs_table([1.0])
     average = average_noise(events, runs)
     for bad, message in (
@@ -200,5 +163,3 @@ def test_unusable_averages_and_methods_are_named():
     ):
         with pytest.raises(InputError, match=message):
             delta_noise(events, bad, runs)
-    with pytest.raises(InputError, match="unknown method 'exact'"):
-        delta_noise(events, average, runs, method="exact")

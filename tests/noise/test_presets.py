@@ -7,13 +7,10 @@ import pytest
 from scipy import stats
 
 from nbhelpers.errors import InputError
-from nbhelpers.noise import signature_noise
 from nbhelpers.noise.presets import (
     PRESETS,
     constant_share,
     increasing_share,
-    machine_signatures,
-    published_noise,
 )
 from nbhelpers.noise.signature import Signature
 
@@ -88,12 +85,6 @@ def test_only_the_named_cpus_have_noise():
         made.events(0.1, [0, 2])
 
 
-def test_the_function_is_the_object():
-    options = {"distribution": "ferreira", "durations": "ferreira", "seed": 5, "phase": "random"}
-    function = signature_noise(200, 100, 2.0, [0, 1], kind="irq", **options)
-    assert function.equals(Signature(200, 100, **options).events(2.0, [0, 1]))
-
-
 def test_a_poisson_process_has_exponential_intervals_and_poisson_counts():
     made = Signature(500, 0.001, distribution="poisson", seed=8)
     assert stats.kstest(intervals_us(made), stats.expon(scale=2000).cdf).pvalue > 0.001
@@ -129,13 +120,3 @@ def test_the_families_of_figures_2_and_3():
     for duration_us in (1, 50):
         shares = [one.share for one in increasing_share(duration_us).values()]
         assert shares[-1] / shares[0] == pytest.approx(5)
-
-
-def test_machines_have_their_published_rate_and_overhead():
-    made, table = machine_signatures(), published_noise().set_index("system")
-    assert set(made) == set(table.index)
-    for system, one in made.items():
-        events = one.events(20.0, [0])
-        overhead = events["duration_ns"].sum() / 20e9
-        assert len(events) == pytest.approx(20 * table["detours_per_s"][system], rel=0.1)
-        assert 100 * overhead == pytest.approx(table["overhead_percent"][system], rel=0.1)

@@ -6,15 +6,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nbhelpers.errors import InputError
-from nbhelpers.noise import NoiseConfig, signature_noise
+from nbhelpers.noise import NoiseConfig
 from nbhelpers.noise.presets import PRESETS
+
+from ..combined import made_noise
 
 
 @pytest.mark.parametrize(
     "frequency_hz, duration_us, count", [(1000, 25, 2000), (100, 250, 200), (10, 2500, 20)]
 )
 def test_the_published_signatures_take_two_and_a_half_percent(frequency_hz, duration_us, count):
-    events = signature_noise(frequency_hz, duration_us, seconds=2.0, cpus=[0, 2])
+    events = made_noise(frequency_hz, duration_us, seconds=2.0, cpus=[0, 2])
     assert events.groupby("cpu").size().to_dict() == {0: count, 2: count}
     assert (np.diff(events.loc[events["cpu"] == 2, "start_ns"]) == 1e9 / frequency_hz).all()
     config = NoiseConfig.from_events(events)
@@ -26,9 +28,7 @@ def test_the_published_signatures_take_two_and_a_half_percent(frequency_hz, dura
 def test_aligned_strikes_all_cpus_at_once_and_random_does_not():
     starts = {
         phase: (
-            signature_noise(50, 100, 1.0, [0, 1], phase=phase)
-            .groupby("cpu")["start_ns"]
-            .apply(list)
+            made_noise(50, 100, 1.0, [0, 1], phase=phase).groupby("cpu")["start_ns"].apply(list)
         )
         for phase in ("aligned", "random")
     }
@@ -36,7 +36,7 @@ def test_aligned_strikes_all_cpus_at_once_and_random_does_not():
     assert not set(starts["random"][0]) & set(starts["random"][1])
     assert all(49 <= len(found) <= 51 for found in starts["random"])
     poisson = (
-        signature_noise(50, 100, 1.0, [0, 1], distribution="poisson")
+        made_noise(50, 100, 1.0, [0, 1], distribution="poisson")
         .groupby("cpu")["start_ns"]
         .apply(list)
     )
@@ -44,7 +44,7 @@ def test_aligned_strikes_all_cpus_at_once_and_random_does_not():
 
 
 def test_poisson_has_the_variance_of_its_mean_and_never_overlaps():
-    events = signature_noise(200, 1000, 50.0, [0], distribution="poisson", phase="random", seed=4)
+    events = made_noise(200, 1000, 50.0, [0], distribution="poisson", phase="random", seed=4)
     counts = np.bincount(events["start_ns"] // 1_000_000_000, minlength=50)
     assert abs(counts.mean() - 200) < 5 * np.sqrt(200 / 50)
     assert 60 < counts.var() < 300  # of 50 values with variance 200, less what queueing smooths
@@ -52,26 +52,24 @@ def test_poisson_has_the_variance_of_its_mean_and_never_overlaps():
 
 
 def test_seeds_and_cpus_are_independent():
-    one = signature_noise(50, 100, 1.0, [1], distribution="poisson", phase="random", seed=3)
-    two = signature_noise(50, 100, 1.0, [0, 1], distribution="poisson", phase="random", seed=3)
+    one = made_noise(50, 100, 1.0, [1], distribution="poisson", phase="random", seed=3)
+    two = made_noise(50, 100, 1.0, [0, 1], distribution="poisson", phase="random", seed=3)
     assert one["start_ns"].tolist() == two.loc[two["cpu"] == 1, "start_ns"].tolist()
     assert (
         one["start_ns"].tolist()
-        != signature_noise(50, 100, 1.0, [1], distribution="poisson", phase="random", seed=5)[
+        != made_noise(50, 100, 1.0, [1], distribution="poisson", phase="random", seed=5)[
             "start_ns"
         ].tolist()
     )
 
 
 def test_policies_and_the_end_of_the_window():
-    events = signature_noise(1, 900_000, 1.0, [0], kind="irq")
+    events = made_noise(1, 900_000, 1.0, [0], kind="irq")
     assert events[["start_ns", "end_ns", "policy", "priority"]].values.tolist() == [
         [500_000_000, 1_000_000_000, "SCHED_FIFO", 50]
     ]
-    assert signature_noise(1, 1, 1.0, [0], policy="SCHED_FIFO", priority=7)[
-        "priority"
-    ].tolist() == [7]
-    assert signature_noise(1, 1, 1.0, [0], policy="SCHED_FIFO")["priority"].tolist() == [1]
+    assert made_noise(1, 1, 1.0, [0], policy="SCHED_FIFO", priority=7)["priority"].tolist() == [7]
+    assert made_noise(1, 1, 1.0, [0], policy="SCHED_FIFO")["priority"].tolist() == [1]
 
 
 @pytest.mark.parametrize(
@@ -93,9 +91,7 @@ def test_policies_and_the_end_of_the_window():
 )
 def test_impossible_signatures_are_refused(change, message):
     with pytest.raises(InputError, match=message):
-        signature_noise(
-            **{"frequency_hz": 10, "duration_us": 10, "seconds": 1.0, "cpus": [0], **change}
-        )
+        made_noise(**{"frequency_hz": 10, "duration_us": 10, "seconds": 1.0, "cpus": [0], **change})
 
 
 @pytest.mark.parametrize(
@@ -107,7 +103,9 @@ def test_impossible_signatures_are_refused(change, message):
     ],
 )
 def test_any_two_of_frequency_duration_and_share(given):
-    events = signature_noise(**given, seconds=1.0, cpus=[0])
+    events = made_noise(
+        **{"frequency_hz": None, "duration_us": None, **given}, seconds=1.0, cpus=[0]
+    )
     assert (
         len(events) == 100
         and events["duration_ns"].unique().tolist() == [250_000]
@@ -146,8 +144,8 @@ phases = st.sampled_from(["aligned", "random", {0: 0.0, 3: 1234.5}])
 def test_whatever_the_signature_events_of_a_cpu_never_overlap_and_lie_in_the_window(
     frequency_hz, share, seconds, phase, words
 ):
-    events = signature_noise(
-        frequency_hz, share=share, seconds=seconds, cpus=[3, 0], phase=phase, **words
+    events = made_noise(
+        frequency_hz, None, share=share, seconds=seconds, cpus=[3, 0], phase=phase, **words
     )
     assert (events["duration_ns"] > 0).all() and (
         events["end_ns"] - events["start_ns"] == events["duration_ns"]
@@ -156,8 +154,8 @@ def test_whatever_the_signature_events_of_a_cpu_never_overlap_and_lie_in_the_win
     assert events["end_ns"].max() <= round(seconds * 1e9) if len(events) else True
     for _, own in events.groupby("cpu"):
         assert (own["start_ns"].to_numpy()[1:] >= own["end_ns"].to_numpy()[:-1]).all()
-    again = signature_noise(
-        frequency_hz, share=share, seconds=seconds, cpus=[0, 3], phase=phase, **words
+    again = made_noise(
+        frequency_hz, None, share=share, seconds=seconds, cpus=[0, 3], phase=phase, **words
     )
     assert events.equals(again)
 
@@ -169,8 +167,8 @@ def test_rate_and_share_are_those_asked_for(frequency_hz, share, phase, words):
     distributed events.
     """
     seconds = 20_000 / frequency_hz
-    events = signature_noise(
-        frequency_hz, share=share, seconds=seconds, cpus=[0, 3], phase=phase, **words
+    events = made_noise(
+        frequency_hz, None, share=share, seconds=seconds, cpus=[0, 3], phase=phase, **words
     )
     for _, own in events.groupby("cpu"):
         assert abs(len(own) - 20_000) < 6 * np.sqrt(20_000) + 20_000 * np.exp(
@@ -185,9 +183,7 @@ def test_rate_and_share_are_those_asked_for(frequency_hz, share, phase, words):
 def intervals_us(distribution, **options):
     return (
         np.diff(
-            signature_noise(200, 1, 100.0, [0], distribution=distribution, seed=5, **options)[
-                "start_ns"
-            ]
+            made_noise(200, 1, 100.0, [0], distribution=distribution, seed=5, **options)["start_ns"]
         )
         / 1e3
     )
@@ -200,7 +196,7 @@ def test_intervals_and_durations_have_the_variance_of_their_distribution():
         and intervals_us("periodic").std() == 0
     )
     lengths = {
-        name: signature_noise(200, 400, 100.0, [0], durations=name)["duration_ns"] / 1e3
+        name: made_noise(200, 400, 100.0, [0], durations=name)["duration_ns"] / 1e3
         for name in ("fixed", "exponential", "ferreira")
     }
     assert lengths["fixed"].std() == 0 and lengths["exponential"].std() == pytest.approx(
@@ -215,7 +211,7 @@ def test_intervals_and_durations_have_the_variance_of_their_distribution():
 @pytest.mark.parametrize("distribution", ["periodic", "poisson", "ferreira"])
 def test_coscheduled_cpus_share_one_draw_and_others_do_not(distribution):
     def drawn(**options):
-        events = signature_noise(
+        events = made_noise(
             50, 100, 2.0, [0, 1], distribution=distribution, durations="exponential", **options
         )
         return [own[["start_ns", "duration_ns"]].to_numpy() for _, own in events.groupby("cpu")]
@@ -231,7 +227,7 @@ def test_coscheduled_cpus_share_one_draw_and_others_do_not(distribution):
 
 def test_a_phase_can_be_given_for_each_cpu():
     for distribution in ("periodic", "ferreira"):
-        events = signature_noise(
+        events = made_noise(
             10, 100, 1.0, [0, 2], distribution=distribution, phase={0: 0, 2: 30_000.5}
         )
         first = events.groupby("cpu")["start_ns"].first()
@@ -240,7 +236,7 @@ def test_a_phase_can_be_given_for_each_cpu():
             and (events.groupby("cpu").size().between(9, 11)).all()
         )
     poisson = (
-        signature_noise(10, 1, 5.0, [0, 2], distribution="poisson", phase={0: 0, 2: 1_000_000})
+        made_noise(10, 1, 5.0, [0, 2], distribution="poisson", phase={0: 0, 2: 1_000_000})
         .groupby("cpu")["start_ns"]
         .apply(list)
     )
@@ -264,6 +260,4 @@ def test_a_phase_can_be_given_for_each_cpu():
 )
 def test_impossible_combinations_are_refused(change, message):
     with pytest.raises(InputError, match=message):
-        signature_noise(
-            **{"frequency_hz": 10, "duration_us": 10, "seconds": 1.0, "cpus": [0], **change}
-        )
+        made_noise(**{"frequency_hz": 10, "duration_us": 10, "seconds": 1.0, "cpus": [0], **change})

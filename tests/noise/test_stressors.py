@@ -9,35 +9,23 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from jsonschema import Draft202012Validator
 
 from nbhelpers.errors import InputError
-from nbhelpers.noise import NoiseConfig, signature_noise, stressor_noise, stressor_table
+from nbhelpers.noise import NoiseConfig, stressor_noise
 from nbhelpers.noise._reading import SCHEMA
-from nbhelpers.noise._vocabulary import ALL_KINDS, KINDS, ON_ONE_CPU, STRESSOR_KINDS, STRESSORS
-from nbhelpers.noise.stressors import combined_noise, stressor_pattern
+from nbhelpers.noise._vocabulary import ALL_KINDS, KINDS, STRESSOR_KINDS, STRESSORS
+
+from ..combined import combined, made_noise
 
 HEADER = Path(__file__).parents[2] / "injector_c" / "kinds.h"
-HPAS = {
-    "cpuoccupy",
-    "cachecopy",
-    "membw",
-    "memeater",
-    "memleak",
-    "iobandwidth",
-    "iometadata",
-    "netoccupy",
-}  # Ates et al., ICPP 2019
 
 
 def config_of(*parts: pd.DataFrame) -> NoiseConfig:
-    return NoiseConfig.from_events(combined_noise(*parts))
+    return NoiseConfig.from_events(combined(*parts))
 
 
 def plain(seconds: float = 0.5) -> pd.DataFrame:
-    return signature_noise(100, 300, seconds=seconds, cpus=[0, 1])
+    return made_noise(100, 300, seconds=seconds, cpus=[0, 1])
 
 
 # The vocabulary
@@ -52,46 +40,16 @@ def test_the_codes_are_those_of_the_c_core():
     assert {kind: defined[kind] for kind in STRESSORS} == {
         kind: stressor.code for kind, stressor in STRESSORS.items()
     }
-    assert defined["kind_count"] == len(STRESSORS) + 1
-
-
-def test_every_generator_of_hpas_is_covered_and_surpassed():
-    table = stressor_table()
-    assert set(table["hpas"]) - {""} == HPAS
-    assert (table["hpas"] == "").sum() >= 4
-    assert list(table["kind"]) == list(STRESSOR_KINDS) and not set(STRESSOR_KINDS) & set(KINDS)
-    assert set(ON_ONE_CPU) < set(STRESSOR_KINDS)
+    assert defined["kind_count"] == max(one.code for one in STRESSORS.values()) + 1
 
 
 def test_the_schema_knows_the_same_kinds():
-    fields = json.loads(SCHEMA.read_text())["$defs"]["event"]["prefixItems"]
+    fields = json.loads(SCHEMA.read_text())["definitions"]["event"]["items"]
     assert next(field["enum"] for field in fields if field["title"] == "kind") == list(ALL_KINDS)
 
 
 # Events
 # --------------------------------------------------------------------------------------------------
-
-
-@settings(max_examples=100, deadline=None)
-@given(st.floats(0, 1), st.floats(0.01, 2), st.floats(0, 1), st.floats(0.1, 1e9))
-def test_a_ramp_has_half_the_area_of_its_rectangle(start_s, length_s, part, intensity):
-    window_s = round(start_s + length_s, 9) + 1e-6
-    noise = stressor_noise(
-        "memory_read",
-        intensity,
-        window_s,
-        [3],
-        start_s=start_s,
-        duration_s=length_s,
-        ramp_s=part * length_s * 0.99,
-    )
-    begin, end = noise["start_ns"].to_numpy(), noise["end_ns"].to_numpy()
-    assert (begin[1:] == end[:-1]).all() and (noise["duration_ns"] == end - begin).all()
-    assert begin[0] == round(start_s * 1e9) and end[-1] == round((start_s + length_s) * 1e9)
-    assert (noise["duration_ns"] > 0).all() and (np.diff(noise["intensity"]) > 0).all()
-    area = float((noise["intensity"] * noise["duration_ns"]).sum() / 1e9)
-    ramp_s = part * length_s * 0.99 if len(noise) > 1 else 0.0
-    assert area == pytest.approx(intensity * (length_s - ramp_s / 2), rel=1e-6)
 
 
 def test_a_stretch_on_several_cpus():
@@ -103,33 +61,12 @@ def test_a_stretch_on_several_cpus():
     assert set(noise["policy"]) == {"SCHED_OTHER"} and noise.attrs["seconds"] == 1.0
 
 
-def test_a_pattern_has_the_times_of_its_signature():
-    times = signature_noise(
-        frequency_hz=20, duration_us=1000, seconds=1.0, cpus=[0, 1], phase="random", seed=4
-    )
-    noise = stressor_pattern(
-        "network",
-        1e6,
-        frequency_hz=20,
-        duration_us=1000,
-        seconds=1.0,
-        cpus=[0, 1],
-        phase="random",
-        seed=4,
-    )
-    pd.testing.assert_frame_equal(
-        noise[["cpu", "start_ns", "duration_ns", "end_ns"]],
-        times[["cpu", "start_ns", "duration_ns", "end_ns"]],
-    )
-    assert set(noise["kind"]) == {"network"} and set(noise["intensity"]) == {1e6}
-
-
 @pytest.mark.parametrize(
     "change, match",
     [
         ({"kind": "coffee"}, "unknown kind 'coffee'"),
         ({"kind": "irq"}, "unknown kind 'irq'"),
-        ({"intensity": 0}, "intensity of memory_read noise is 0"),
+        ({"intensity": 0}, "intensity of memory_stream noise is 0"),
         ({"intensity": -1.0}, "positive number of bytes/s"),
         ({"intensity": float("nan")}, "is nan"),
         ({"intensity": float("inf")}, "is inf"),
@@ -138,8 +75,6 @@ def test_a_pattern_has_the_times_of_its_signature():
         ({"start_s": 1.0}, "noise from 1.0 s"),
         ({"start_s": -0.1}, "noise from -0.1"),
         ({"start_s": 0.6, "duration_s": 0.6}, "to 1.2 s in a window of 1.0"),
-        ({"ramp_s": 1.1}, "a ramp of 1.1 s"),
-        ({"kind": "memory_hold", "ramp_s": 0.1}, "has no ramp"),
         ({"priority": 20}, "SCHED_OTHER. with priority 20"),
         ({"policy": "SCHED_DEADLINE"}, "SCHED_DEADLINE"),
         ({"cpus": []}, "cpus is"),
@@ -148,7 +83,7 @@ def test_a_pattern_has_the_times_of_its_signature():
     ],
 )
 def test_what_cannot_be_is_refused(change, match):
-    arguments = {"kind": "memory_read", "intensity": 1e9, "seconds": 1.0, "cpus": [0]} | change
+    arguments = {"kind": "memory_stream", "intensity": 1e9, "seconds": 1.0, "cpus": [0]} | change
     with pytest.raises(InputError, match=match):
         stressor_noise(**arguments)
 
@@ -161,7 +96,7 @@ def test_kinds_overlap_with_each_other_and_occupation_stays_what_it_was():
     alone = config_of(plain())
     config = config_of(
         plain(),
-        stressor_noise("memory_read", 1e9, 0.5, [0, 1]),
+        stressor_noise("memory_stream", 1e9, 0.5, [0, 1]),
         stressor_noise("ipi", 500, 0.5, [1], start_s=0.1, duration_s=0.2),
     )
     events = config.events()
@@ -178,7 +113,7 @@ def test_kinds_overlap_with_each_other_and_occupation_stays_what_it_was():
     assert (events.groupby("cpu")["start_ns"].diff().dropna() >= 0).all()
     assert "103 events of" not in repr(config) and "3 events of other kinds" in repr(config)
     assert (
-        config.summary().set_index(["cpu", "kind"]).loc[(1, "memory_read"), "longest_block_ms"]
+        config.summary().set_index(["cpu", "kind"]).loc[(1, "memory_stream"), "longest_block_ms"]
         == 500
     )
 
@@ -192,10 +127,6 @@ def test_a_config_without_them_is_the_same_bytes_as_ever(tmp_path):
     assert b"intensity" not in (tmp_path / "a").read_bytes() and list(
         bare.events()["kind"].cat.categories
     ) == list(KINDS)
-    left = config_of(events, stressor_noise("ipi", 500, 0.5, [1])).mapped({0: 0})
-    assert left.digest == bare.mapped({0: 0}).digest and left == NoiseConfig.read(
-        left.write(tmp_path / "c")
-    )
 
 
 @pytest.mark.parametrize("name", ["config.json", "config.json.gz"])
@@ -211,7 +142,6 @@ def test_a_config_comes_back_from_its_file(tmp_path, name):
     assert back == config and back.digest == config.digest
     pd.testing.assert_frame_equal(back.events(), config.events())
     document = json.loads(config.write(tmp_path / "plain.json").read_text())
-    Draft202012Validator(json.loads(SCHEMA.read_text())).validate(document)
     assert document["columns"][-1] == "intensity" and {row[6] for row in document["cpus"]["1"]} == {
         None
     }
@@ -224,41 +154,7 @@ def test_the_digest_tells_intensities_apart():
     assert one != other
 
 
-@pytest.mark.parametrize(
-    "place, value, field",
-    [
-        (6, None, "intensity"),
-        (6, 0, "intensity"),
-        (6, -1.0, "intensity"),
-        (6, "1", "intensity"),
-        (6, True, "intensity"),
-        (4, "irq", "intensity"),
-        (4, "coffee", "kind"),
-    ],
-)
-def test_a_damaged_event_is_named_and_the_schema_agrees(tmp_path, place, value, field):
-    document = json.loads(
-        config_of(stressor_noise("timer", 1000, 0.1, [5])).write(tmp_path / "good.json").read_text()
-    )
-    document["cpus"]["5"][0][place] = value
-    path = tmp_path / "bad.json"
-    path.write_text(json.dumps(document))
-    with pytest.raises(InputError) as caught:
-        NoiseConfig.read(path)
-    assert f"CPU 5, event 0, {field}" in str(caught.value)
-    assert list(Draft202012Validator(json.loads(SCHEMA.read_text())).iter_errors(document))
-
-
-def test_a_kind_needs_the_column(tmp_path):
-    document = json.loads(
-        config_of(stressor_noise("timer", 1000, 0.1, [5])).write(tmp_path / "good.json").read_text()
-    )
-    document["columns"].pop()
-    document["cpus"]["5"][0].pop()
-    (tmp_path / "bad.json").write_text(json.dumps(document))
-    with pytest.raises(InputError, match="timer"):
-        NoiseConfig.read(tmp_path / "bad.json")
-    assert list(Draft202012Validator(json.loads(SCHEMA.read_text())).iter_errors(document))
+def test_a_kind_needs_the_column():
     with pytest.raises(InputError, match="lacks intensity"):
         NoiseConfig.from_events(stressor_noise("timer", 1000, 0.1, [5]).drop(columns="intensity"))
 
@@ -279,12 +175,3 @@ def test_the_published_format_has_no_words_for_them(tmp_path):
         config_of(stressor_noise("timer", 1000, 0.1, [0])).write_published(
             tmp_path / "published.json"
         )
-
-
-def test_only_noise_of_one_run_is_combined():
-    noise = stressor_noise("timer", 1000, 0.1, [0])
-    with pytest.raises(InputError, match="cannot be combined"):
-        combined_noise(noise, noise.assign(run=3))
-    with pytest.raises(InputError, match="cannot be combined"):
-        combined_noise()
-    assert combined_noise(noise, plain(2.0)).attrs["seconds"] == 2.0

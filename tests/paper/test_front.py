@@ -8,9 +8,7 @@ import pytest
 
 from nbhelpers.answers import Answer, write_answer
 from nbhelpers.files import write_json
-from nbhelpers.page import outside_loads
 from nbhelpers.paper import Front, write_paper
-from nbhelpers.paper._drawing import small_figure
 from nbhelpers.paper._front import FIRST
 from nbhelpers.study import NOTEBOOKS, question
 
@@ -26,9 +24,6 @@ SAID = Answer(
     n=30,
     n_of="rounds",
     published="8.6 % (Persson et al. 2025, Table 7)",
-    groups={"replayed": [0.5, 0.52, 0.6], "not disturbed": [0.4, 0.45]},
-    axis="run time (s)",
-    line=("anomaly", 0.8),
 )
 INTERVAL = Answer("page faults", "Page faults.", "share", 12.0, 10.0, 15.0, "%", 40)
 NOTHING = Answer("cannot tell here", "No number.")
@@ -70,20 +65,19 @@ class Words(HTMLParser):
         self.found += [] if self._hidden else data.split()
 
 
-def test_each_stage_has_a_card_with_its_question_answer_number_and_figure(tmp_path):
+def test_each_stage_has_a_card_with_its_question_answer_and_number(tmp_path):
     page = write_paper(study_of(tmp_path / "quick")).read_text()
     cards = dict(
         re.findall(r'<h3><a href="\.\./pages/(.+?)\.html">.*?</a></h3>(.*?)</article>', page, re.S)
     )
-    assert set(cards) == set(STAGES) and list(cards)[:10] == list(FIRST)
+    first = [stage for stage in FIRST if stage in STAGES]  # others belong to extras
+    assert set(cards) == set(STAGES) and list(cards)[: len(first)] == first
     said = cards["00-machine"]
     assert "</svg>No</p>" in said and "0.52 (0.5–0.55), n=30 rounds" in said
     assert "Published: 8.6 % (Persson 2025, Table 7)" in said
-    assert said.count('r="2.2"') == 5 and "anomaly 0.8" in said
     assert "</svg>page faults" in page and "Cannot tell here" in page
     assert "AMD EPYC, 2 CPUs, Linux 6.1.2." in page and "Profile quick" in page
     assert "&lt;half&gt;" in page and "<half>" not in page
-    assert not outside_loads(page)
 
 
 def test_the_front_page_has_at_most_600_words(tmp_path):
@@ -107,17 +101,6 @@ def test_in_a_notebook_the_cards_lead_to_notebooks(tmp_path):
     assert "no stage has answered" in repr(Front(tmp_path / "nothing"))
 
 
-def test_a_small_figure_shows_every_value_between_its_edges():
-    places = re.findall(r'cx="([\d.]+)" cy="[\d.]+" r="2.2"', small_figure(SAID))
-    # 0.4 and 0.8 are the ends of the axis, 6 and 206 pixels
-    assert [float(x) for x in places] == pytest.approx([56, 66, 106, 6, 31])
-    assert "12px" not in small_figure(SAID)  # the style sheet has the size of the text
-    assert 'r="4.5"' in small_figure(INTERVAL) and "10" in small_figure(INTERVAL)
-    assert small_figure(NOTHING) == ""
-    alone = Answer("yes", "", groups={"one": [3.0, 3.0]}, axis="s")
-    assert 'cx="106.0"' in small_figure(alone)
-
-
 @pytest.mark.parametrize(("width", "height"), [(1280, 900), (800, 900)])
 def test_in_a_browser_it_is_three_screens_high_and_nothing_is_cut(tmp_path, width, height):
     sync_api = pytest.importorskip("playwright.sync_api")
@@ -135,11 +118,7 @@ def test_in_a_browser_it_is_three_screens_high_and_nothing_is_cut(tmp_path, widt
             "[document.documentElement.scrollHeight, document.documentElement.scrollWidth]"
         )
         last = page.locator(".card").nth(9).bounding_box()
-        letters = page.evaluate(
-            "[...document.querySelectorAll('svg.small text')]"
-            ".map(one => parseFloat(getComputedStyle(one).fontSize))"
-        )
         browser.close()
-    assert wide <= width and min(letters) >= 12  # 12 pixels are 9 pt
+    assert wide <= width
     if width == 1280:
         assert tall <= 3 * 900 and last["y"] + last["height"] <= 900

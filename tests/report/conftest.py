@@ -1,4 +1,4 @@
-"""Small tables of the agreed shapes (CONTRIBUTING.md), drawn with a fixed seed."""
+"""Small tables of the agreed shapes (data/README.md), drawn with a fixed seed."""
 
 import matplotlib
 
@@ -21,24 +21,3 @@ def runs():
     )
     table.iloc[3, table.columns.get_loc("status")] = "timeout"
     return table.reset_index(drop=True)
-
-
-@pytest.fixture
-def events():
-    random = np.random.default_rng(2)
-    source = random.choice(["local_timer", "SCHED", "kworker/0:1"], 200)
-    table = pd.DataFrame(
-        {
-            "run": random.integers(0, 2, 200),
-            "cpu": random.integers(0, 2, 200),
-            "source": source,
-            "kind": (
-                pd.Series(source).map(
-                    {"local_timer": "irq", "SCHED": "softirq", "kworker/0:1": "thread"}
-                )
-            ),
-            "start_ns": np.sort(random.integers(0, 400_000_000, 200)),
-            "duration_ns": random.integers(1000, 90_000, 200),
-        }
-    )
-    return table.assign(end_ns=table["start_ns"] + table["duration_ns"])

@@ -9,19 +9,13 @@ import pytest
 
 matplotlib.use("Agg")
 
-from matplotlib.collections import LineCollection
-from matplotlib.container import BarContainer, ErrorbarContainer
 
 from nbhelpers.errors import InputError
 from nbhelpers.report import (
-    figure_curves,
     figure_dots,
-    figure_overheads,
-    figure_ranks,
     published_results,
     published_table,
 )
-from nbhelpers.simulation.timeline import delayed_barrier, noisy_loop
 
 CURVES = pd.DataFrame(
     {
@@ -37,38 +31,6 @@ CURVES = pd.DataFrame(
 )
 
 
-def test_curves_go_through_the_medians_on_axes_that_fit():
-    axes = figure_curves(CURVES, "ranks").axes[0]
-    lines = {
-        line.get_label(): line.get_ydata().tolist()
-        for line in axes.lines
-        if not line.get_label().startswith("_")
-    }
-    assert lines == {"a": [1, 2, 20], "b": [1, 1, 1.5]}
-    assert (axes.get_xscale(), axes.get_yscale()) == ("log", "log") and len(
-        [c for c in axes.containers if isinstance(c, ErrorbarContainer)]
-    ) == 2
-
-
-def test_panels_share_axes_and_roles():
-    figure = figure_curves(CURVES, "ranks", panels="bytes")
-    assert [axes.get_title(loc="left") for axes in figure.axes] == ["bytes: 1", "bytes: 1,048,576"]
-    colours = [
-        [line.get_color() for line in axes.lines if not line.get_label().startswith("_")]
-        for axes in figure.axes
-    ]
-    assert [len(own) for own in colours] == [1, 1] and colours[0] != colours[1]
-
-
-def test_little_that_is_drawn_gets_a_linear_axis():
-    assert (
-        figure_curves(CURVES.assign(median=[1, 1.1, 1.2] * 2, low=1, high=1.3, most=1.4), "ranks")
-        .axes[0]
-        .get_yscale()
-        == "linear"
-    )
-
-
 def test_dots_stand_at_their_values():
     axes = figure_dots(CURVES, "ranks", "noise").axes[0]
     drawn = [container.lines[0].get_xdata().tolist() for container in axes.containers]
@@ -77,55 +39,9 @@ def test_dots_stand_at_their_values():
     ] == ["2", "8", "64"]
 
 
-def test_systems_are_named():
-    table = pd.DataFrame(
-        {
-            "noise": ["alps", "daint"],
-            "overhead_share": [0.0006, 0.006],
-            "median": [9.0, 2.0],
-            "low": [8, 1.5],
-            "high": [12, 2.5],
-        }
-    )
-    axes = figure_overheads(table).axes[0]
-    assert {text.get_text() for text in axes.texts} == {"alps", "daint"}
-    assert axes.containers[0].lines[0].get_xdata().tolist() == pytest.approx([0.06, 0.6])
-
-
-class TestRanks:
-    def test_every_piece_of_work_is_a_bar_and_every_message_a_line(self):
-        result = noisy_loop(6, 2, seed=3)
-        timeline = result.timeline()
-        axes = figure_ranks(timeline, result.path()).axes[0]
-        bars = sum(
-            len(container) for container in axes.containers if isinstance(container, BarContainer)
-        )
-        assert bars == (timeline["what"] != "message").sum() and not any(
-            isinstance(c, LineCollection) for c in axes.collections
-        )
-        assert len(axes.lines) == (timeline["what"] == "message").sum() + 1
-
-    def test_the_path_ends_with_the_last_rank_and_leaves_a_rank_when_its_message_does(self):
-        result = delayed_barrier(8, 3, 20)
-        path = figure_ranks(result.timeline(), result.path()).axes[0].lines[-1]
-        points = list(zip(path.get_xdata(), path.get_ydata()))
-        assert points[-1] == (result.makespan_ns / 1e3, result.last_rank)
-        left = [(a, b) for a, b in zip(points, points[1:]) if a[1] != b[1]]
-        assert left and all(b[0] - a[0] == pytest.approx(2.5) for a, b in left)  # L
-
-
-@pytest.mark.parametrize(
-    "draw",
-    [
-        lambda table: figure_curves(table, "ranks"),
-        lambda table: figure_dots(table, "ranks", "noise"),
-        figure_overheads,
-        figure_ranks,
-    ],
-)
-def test_what_cannot_be_drawn_is_named(draw):
+def test_what_cannot_be_drawn_is_named():
     with pytest.raises(InputError, match="without"):
-        draw(pd.DataFrame({"other": [1]}))
+        figure_dots(pd.DataFrame({"other": [1]}), "ranks", "noise")
 
 
 class TestPublishedResults:

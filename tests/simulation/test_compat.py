@@ -7,7 +7,7 @@ import pytest
 
 from nbhelpers.simulation.engine import simulate
 from nbhelpers.simulation.loggops import LogGOPS
-from nbhelpers.simulation.noise import Noise, read_detours
+from nbhelpers.simulation.noise import Detours, Noise
 
 from .cases import reference_cases, reference_folder
 from .programs import to_schedule
@@ -21,7 +21,7 @@ def noise_of(case: dict) -> Noise | None:
     if not case["noise"]:
         return None
     noise = case["noise"]
-    trace = read_detours(CASES / noise["trace"])
+    trace = Detours(*np.loadtxt(CASES / noise["trace"], unpack=True))
     assert trace.compat_table[1] == noise["period_ns"]
     if noise["seed"] is not None:
         drawn = Noise.on_ranks(

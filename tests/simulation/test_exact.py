@@ -2,19 +2,16 @@
 promises.
 """
 
-from collections import Counter
-
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nbhelpers.errors import InputError
 from nbhelpers.simulation.engine import Deadlock, simulate
-from nbhelpers.simulation.handshakes import with_handshakes
 from nbhelpers.simulation.loggops import LogGOPS
 from nbhelpers.simulation.noise import Detours, Noise, periodic
-from nbhelpers.simulation.schedule import Schedule, ScheduleError
+from nbhelpers.simulation.schedule import Schedule
 
 from .programs import random_fan_in, random_program, to_schedule
 from .reference import Op, Reference, Stuck, finish_exact
@@ -75,7 +72,8 @@ def compare_program(
         result = simulate(schedule, LogGOPS(*network), noise, mode=mode, critical_path=record)
         np.testing.assert_allclose(result.finish_ns, finish, rtol=1e-15)
         np.testing.assert_allclose(result.noise_ns, injected, rtol=1e-15)
-    check_path(result)
+    if mode == "exact":
+        check_path(result)
 
 
 def check_path(result) -> None:
@@ -400,124 +398,3 @@ def test_fractions_of_a_nanosecond():
     assert simulate(pair, network).finish_ns[1] == pytest.approx(
         2 * 200.5 + 3700 + (2**20 - 1) * 0.04, abs=1e-3
     )
-
-
-# --- handshakes -----------------------------------------------------------------------------------
-
-
-class TestHandshakes:
-    NET = LogGOPS(L=2000, o=500, g=100, G=1, S=100)
-
-    def test_cost_two_hops_more(self):
-        """Request and clearance: 2o + L each; then 2o + L + (s − 1)G. The sender is done when its
-        third o is over.
-        """
-        pair = Schedule.from_arrays([1, 1], [1, 2], [1, 0], 1001)
-        assert simulate(pair, self.NET, handshakes=True).finish_ns.tolist() == [
-            2 * 3000 + 500,
-            3 * 3000 + 1000,
-        ]
-        assert simulate(pair, self.NET).finish_ns.tolist() == [
-            2500,
-            3000 + 1000,
-        ], "without: done when it is matched, at the arrival"
-
-    def test_small_messages_have_none(self):
-        pair = Schedule.from_arrays([1, 1], [1, 2], [1, 0], 100)
-        assert with_handshakes(pair, 100) is pair and simulate(
-            pair, self.NET, handshakes=True
-        ).finish_ns.tolist() == [500, 3099]
-
-    def test_the_sender_waits_for_a_late_receive_and_hears_of_it_after_a_hop(self):
-        late = Schedule.from_arrays(
-            [1, 2], [1, 3, 2], [1, -1, 0], [1001, 50_000, 1001], requires=([2], [1])
-        )
-        assert simulate(late, self.NET, handshakes=True).finish_ns.tolist() == [
-            50_000 + 500 + 3000 + 500,
-            50_000 + 500 + 2 * 3000 + 1000,
-        ], "the request was taken after the calculation"
-
-    def test_what_comes_after_and_beside_a_message(self):
-        """A calculation that requires the send follows the data; one that requires only its begin
-        runs while the clearance is awaited.
-        """
-        ops = dict(
-            counts=[3, 1], kind=[1, 3, 3, 2], peer=[1, -1, -1, 0], size=[1001, 10, 300, 1001]
-        )
-        both = Schedule.from_arrays(**ops, requires=([1], [0]), irequires=([2], [0]))
-        result = simulate(both, self.NET, handshakes=True)
-        assert result.finish_ns.tolist() == [6500 + 10, 10_000]
-        assert len(result.schedule) == 8 and result.schedule.messages == 3
-
-    def test_that_cross_are_a_deadlock_and_named(self):
-        crossed = Schedule.from_arrays(
-            [2, 2], [1, 2, 1, 2], [1, 1, 0, 0], 1001, requires=([1, 3], [0, 2]), name="crossed"
-        )
-        with pytest.raises(Deadlock, match="crossed: rank"):
-            simulate(crossed, self.NET, handshakes=True)
-
-    @pytest.mark.parametrize(
-        "changes, said",
-        [
-            ({"peer": [1, -1]}, "ANY source"),
-            ({"tag": [0, -1]}, "ANY tag"),
-            ({"tag": 2**29}, "tag of 536870912"),
-        ],
-    )
-    def test_that_cannot_be_are_refused(self, changes: dict, said: str):
-        with pytest.raises(ScheduleError, match=said):
-            with_handshakes(
-                Schedule.from_arrays(
-                    **dict(counts=[1, 1], kind=[1, 2], peer=[1, 0], size=1001) | changes
-                ),
-                100,
-            )
-
-    @settings(max_examples=60, deadline=None)
-    @given(st.integers(0, 10**9))
-    @example(67108863)
-    def test_are_stuck_where_a_rendezvous_is_and_nowhere_else(self, seed: int):
-        """Each message has a tag of its own. If two receives that no dependency orders could take
-        the same message, who gets it depends on times, and with it whether anybody is stuck.
-        """
-        program = random_program(seed, wildcards=False, sizes=(1, 8, 70_000))
-        give_own_tags(program, large=1000)
-        stuck = [is_stuck(to_schedule(program), handshakes) for handshakes in (False, True)]
-        assert stuck[0] == stuck[1]
-
-    def test_may_change_who_takes_a_message(self):
-        """The same program with shared tags: two receives of rank 3 from itself race, and only one
-        order lets its second send follow.
-        """
-        program = random_program(67108863, wildcards=False, sizes=(1, 8, 70_000))
-        for op in (op for rank in program for op in rank):
-            op.tag += 2 * (op.size > 1000)
-        assert [is_stuck(to_schedule(program), which) for which in (False, True)] == [False, True]
-        for receive, both in ((7, False), (10, True)):
-            for op in program[3]:
-                op.tag = 0 if op.size == 1 and op.peer == 3 else op.tag
-            program[3][6].tag = program[3][receive].tag = 9
-            assert [is_stuck(to_schedule(program), which) for which in (False, True)] == [both] * 2
-
-
-def is_stuck(schedule: Schedule, handshakes: bool) -> bool:
-    """Whether it ends in a deadlock, with messages above 1000 bytes waiting for their receives."""
-    try:
-        simulate(schedule, LogGOPS(S=1000), handshakes=handshakes)
-    except Deadlock:
-        return True
-    return False
-
-
-def give_own_tags(program: list[list[Op]], large: int) -> None:
-    """A tag for each message alone: the n-th send of a kind is for the n-th receive of it. Large
-    messages and small ones are of different kinds.
-    """
-    number: dict[tuple, int] = {}
-    for rank, ops in enumerate(program):
-        seen: Counter = Counter()
-        for op in (op for op in ops if op.kind != "calc"):
-            ends = (rank, op.peer) if op.kind == "send" else (op.peer, rank)
-            kind = (*ends, op.tag, op.size > large)
-            seen[op.kind, kind] += 1
-            op.tag = number.setdefault((kind, seen[op.kind, kind]), len(number))

@@ -2,7 +2,6 @@
 the way from a recording to a scale.
 """
 
-import functools
 import os
 
 import numpy as np
@@ -11,43 +10,35 @@ import pytest
 
 from nbhelpers.errors import InputError
 from nbhelpers.simulation import Detours, LogGOPS, Noise, patterns, periodic, simulate
-from nbhelpers.simulation.implicit import evaluate
-from nbhelpers.simulation.machines import at_scale, spread_over, traces_of
+from nbhelpers.simulation.machines import (
+    pieces,
+    spread_over,
+    traces_of,
+    traces_of_runs,
+    without,
+)
 from nbhelpers.simulation.replicates import replicate, seeds_of
-from nbhelpers.statistics import bootstrap_interval
-from nbhelpers.workloads import binary_folder
 
 NOISE = Noise.on_ranks(periodic(1000, 100), 256)
+SCHEDULE = patterns.dissemination(256)
 
 
 def call(noise):
-    return evaluate("dissemination", 256, noise=noise)
+    return simulate(SCHEDULE, noise=noise)
 
 
 class TestReplicate:
     def test_the_workers_change_nothing(self):
-        one, many = (
-            replicate(call, NOISE, 12, seed=7, workers=workers, keep_finish=True)
-            for workers in (1, 5)
-        )
-        pd.testing.assert_frame_equal(one.table, many.table)
-        np.testing.assert_array_equal(one.finish_ns, many.finish_ns)
-        assert not one.table.equals(replicate(call, NOISE, 12, seed=8).table)
+        one, many = (replicate(call, NOISE, 12, seed=7, workers=workers) for workers in (1, 5))
+        assert one.slowdown.tolist() == many.slowdown.tolist()
+        assert one.slowdown.tolist() != replicate(call, NOISE, 12, seed=8).slowdown.tolist()
 
-    def test_each_row_is_one_simulation(self):
-        found = replicate(call, NOISE, 5, seed=3, keep_finish=True)
-        for row in found.table.itertuples():
-            alone = simulate(patterns.dissemination(256, 1), LogGOPS(), NOISE.with_seed(row.seed))
-            assert (
-                row.makespan_ns == alone.makespan_ns
-                and row.slowdown == alone.slowdown
-                and row.amplification == pytest.approx(alone.amplification)
-            )
-            np.testing.assert_array_equal(found.finish_ns[row.replicate], alone.finish_ns)
-        assert (
-            found.ideal_ns == evaluate("dissemination", 256).makespan_ns
-            and len(set(found.table["seed"])) == 5
-        )
+    def test_each_is_one_simulation(self):
+        found, seeds = replicate(call, NOISE, 5, seed=3), seeds_of(5, 3)
+        for seed, slowdown in zip(seeds.tolist(), found.slowdown, strict=True):
+            alone = simulate(patterns.dissemination(256, 1), LogGOPS(), NOISE.with_seed(seed))
+            assert slowdown == alone.slowdown
+        assert found.ideal_ns == simulate(SCHEDULE).makespan_ns and len(set(seeds)) == 5
 
     def test_more_replicates_begin_with_the_same(self):
         assert (
@@ -55,36 +46,10 @@ class TestReplicate:
             and seeds_of(3, 1).tolist() != seeds_of(3, 2).tolist()
         )
 
-    def test_with_the_engine(self):
-        schedule = patterns.dissemination(64, 8)
-        noise = Noise.on_ranks(periodic(1000, 50), 64)
-        by_engine = replicate(lambda own: simulate(schedule, LogGOPS(), own), noise, 8).table
-        by_pattern = replicate(
-            lambda own: evaluate("dissemination", 64, LogGOPS(), own, bytes=8), noise, 8
-        ).table
-        pd.testing.assert_frame_equal(by_engine, by_pattern)
-
-    def test_intervals_are_bootstraps_of_the_table(self):
-        found = replicate(call, NOISE, 20)
-        table = found.intervals(["slowdown", "noise_ns"], "mean")
-        assert (
-            table.loc["slowdown", "mean"] == found.table["slowdown"].mean()
-            and table.loc["slowdown", "n"] == 20
-        )
-        assert (table.loc["slowdown", "low"], table.loc["slowdown", "high"]) == bootstrap_interval(
-            found.table["slowdown"], "mean"
-        )
-        assert (table["low"] <= table["mean"]).all() and (table["mean"] <= table["high"]).all()
-
     def test_an_error_of_one_is_that_of_all(self):
-        with pytest.raises(InputError, match="above S"):
-            replicate(
-                lambda noise: evaluate(
-                    "dissemination", 256, noise=noise, bytes=100_000 if noise else 1
-                ),
-                NOISE,
-                3,
-            )
+        other = Noise.on_ranks(periodic(1000, 100), 64)
+        with pytest.raises(InputError, match="noise on 64 ranks"):
+            replicate(call, other, 3)
 
     @pytest.mark.parametrize(
         "arguments, message",
@@ -93,30 +58,6 @@ class TestReplicate:
     def test_bad_arguments(self, arguments, message):
         with pytest.raises(InputError, match=message):
             replicate(call, *arguments)
-
-    def test_by_dask_it_is_the_same(self):
-        distributed = pytest.importorskip(
-            "distributed", reason="dask is no part of Noisebook: pip install distributed"
-        )
-        import dask
-
-        with (
-            dask.config.set({"distributed.worker.daemon": False}),
-            distributed.Client(
-                processes=False, n_workers=1, threads_per_worker=2, dashboard_address=None
-            ) as client,
-        ):
-            remote = replicate(
-                functools.partial(evaluate, "dissemination", 256, LogGOPS()),
-                NOISE,
-                7,
-                seed=2,
-                client=client,
-                keep_finish=True,
-            )
-        local = replicate(call, NOISE, 7, seed=2, keep_finish=True)
-        pd.testing.assert_frame_equal(remote.table, local.table)
-        np.testing.assert_array_equal(remote.finish_ns, local.finish_ns)
 
 
 def detours(**attrs):
@@ -181,44 +122,84 @@ class TestRecordings:
         assert len(np.unique(spread_over(traces, 1000, cosched=True).phase_ns)) == 1
 
 
-class TestAtScale:
-    def test_its_row_is_that_of_the_replicates(self):
-        trace = Detours(np.arange(20) * 1e6, np.full(20, 50_000.0), 2e7)
-        table = at_scale(trace, [4, 64], LogGOPS(), "dissemination", n=9, seed=3, bytes=8)
-        noise = spread_over([trace], 64, 3)
-        found = replicate(
-            lambda own: evaluate("dissemination", 64, LogGOPS(), own, bytes=8), noise, 9, 3
-        )
-        assert table.loc[64, "median_us"] == pytest.approx(
-            found.table["makespan_ns"].median() / 1e3
-        )
-        assert (
-            table.loc[64, "ideal_us"] == pytest.approx(found.ideal_ns / 1e3)
-            and table.loc[64, "n"] == 9
-        )
-        assert (
-            table.loc[64, "slowdown_low"]
-            <= table.loc[64, "slowdown"]
-            <= table.loc[64, "slowdown_high"]
-        )
-        assert table.index.tolist() == [4, 64] and table.attrs["overhead"] == pytest.approx(0.05)
-
-    def test_more_ranks_meet_more_noise(self):
-        trace = Detours(np.arange(10) * 1e7, np.full(10, 200_000.0), 1e8)
-        slowdown = at_scale(trace, [2, 4096], n=9)["slowdown"]
-        assert slowdown[2] < slowdown[4096]
-
-    @pytest.mark.skipif(
-        not (binary_folder() / "detours").exists(), reason="workloads are not built: make env"
+class TestRuns:
+    EVENTS = pd.DataFrame(
+        {
+            "run": [1, 1, 1, 2],
+            "cpu": [0, 0, 1, 0],
+            "kind": "irq",
+            "source": ["timer", "kworker", "timer", "timer"],
+            "start_ns": [100, 400, 0, 700],
+            "duration_ns": [50, 200, 10, 5],
+            "end_ns": [150, 700, 10, 705],
+        }
     )
-    def test_this_machine_on_a_hundred_thousand(self):
-        table = at_scale(None, 100_000, seconds=0.2, n=2)
-        assert (
-            table.loc[100_000, "slowdown"] >= 1
-            and 0 < table.attrs["overhead"] < 1
-            and table.attrs["traces"] >= 1
-        )
+    RUNS = pd.DataFrame({"run": [1, 2], "seconds": [1e-6, 2e-6]})
 
-    def test_an_unknown_network(self):
-        with pytest.raises(InputError, match="no network"):
-            at_scale(periodic(10, 1), 4, "no-such-network")
+    def test_is_a_trace_for_every_cpu_and_run_as_long_as_the_run(self):
+        traces = traces_of_runs(self.EVENTS, self.RUNS)
+        assert [trace.name for trace in traces] == ["run 1, CPU 0", "run 1, CPU 1", "run 2, CPU 0"]
+        assert [trace.period_ns for trace in traces] == [1000, 1000, 2000]
+        assert [trace.overhead for trace in traces] == pytest.approx([0.35, 0.01, 0.0025])
+        assert traces[0].sources == ("kworker", "timer")
+
+    def test_of_an_unknown_run_or_of_nothing_is_refused(self):
+        with pytest.raises(InputError, match="run 2 is not"):
+            traces_of_runs(self.EVENTS, self.RUNS.head(1))
+        with pytest.raises(InputError, match="no noise"):
+            traces_of_runs(self.EVENTS.head(0), self.RUNS)
+
+    def test_a_cpu_that_others_had_for_the_whole_run_is_no_place_of_the_program(self):
+        whole = self.EVENTS.assign(
+            start_ns=self.EVENTS["start_ns"].where(self.EVENTS["cpu"] == 0, 0),
+            end_ns=self.EVENTS["end_ns"].where(self.EVENTS["cpu"] == 0, 1000),
+        )
+        assert [trace.name for trace in traces_of_runs(whole, self.RUNS)] == [
+            "run 1, CPU 0",
+            "run 2, CPU 0",
+        ]
+
+
+class TestPieces:
+    def test_hold_every_detour_once_and_all_the_time(self):
+        traces = [Detours(np.arange(50) * 4e6 + cpu, np.full(50, 3e3), 2e8) for cpu in (0, 1)]
+        cut = pieces(traces, 5)
+        assert sum(map(len, cut)) == 100
+        assert sum(piece.period_ns for piece in cut) == 4e8
+
+    def test_end_behind_a_detour_that_is_longer_than_a_piece(self):
+        """A CPU that another program had for 4.5 of 10 ms."""
+        start, lasted = np.array([0.5e6, 2.2e6, 2.5e6, 8.1e6]), np.array([1e5, 1e5, 4.5e6, 1e5])
+        cut = pieces([Detours(start, lasted, 1e7, name="CPU 0")], 5)
+        assert [piece.start_ns.tolist() for piece in cut] == [[0.5e6], [0.2e6, 0.5e6], [0.1e6]]
+        assert [piece.period_ns for piece in cut] == [2e6, 5e6, 2e6]
+        assert [piece.overhead for piece in cut] == pytest.approx([0.05, 0.92, 0.05])
+
+    def test_without_a_detour_are_left_out(self):
+        trace = Detours(np.array([9e6]), np.array([10.0]), 1e7, name="CPU 0")
+        [only] = pieces([trace], 10)
+        assert (only.start_ns.tolist(), only.period_ns, only.name) == ([0], 1e6, "CPU 0, piece 9")
+
+
+class TestWithout:
+    TRACES = [
+        Detours(
+            np.arange(4) * 1e6,
+            np.array([10.0, 5e5, 20.0, 30.0]) + cpu,
+            4e6,
+            np.array([0, 1, 0, 0], np.int32),
+            ("timer", "daemon"),
+        )
+        for cpu in (0, 1)
+    ]
+
+    def test_a_source_or_the_longest_last_no_longer(self):
+        calm, fewer = without(self.TRACES, "daemon"), without(self.TRACES, longest=3)
+        assert [trace.duration_ns.tolist() for trace in calm] == [[10, 0, 20, 30], [11, 0, 21, 31]]
+        assert [trace.duration_ns.tolist() for trace in fewer] == [[10, 0, 20, 30], [11, 0, 21, 0]]
+
+    def test_a_trace_without_anything_left_disturbs_nobody(self):
+        schedule = patterns.recursive_doubling_allreduce(64)
+        empty = without(self.TRACES, longest=8)
+        noise = spread_over(empty, 64, seed=3)
+        assert simulate(schedule, noise=noise).makespan_ns == simulate(schedule).makespan_ns

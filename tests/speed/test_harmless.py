@@ -77,6 +77,7 @@ def both_ways(folder, *command, sampled: bool = True) -> tuple[tuple, tuple, dic
     return ended(command), with_it, columns
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_same_output(programs, folder, name):
     without, with_it, columns = both_ways(folder, programs, name)
@@ -96,29 +97,10 @@ def test_threads_leave_no_timer(programs, folder):
     assert with_it[2] == "timers 1\n"  # of the first thread, which still runs
 
 
-def test_cpp_exceptions(folder):
-    program = built(folder, "exceptions.cpp", "g++", "-O1", "-pthread")
-    without, with_it, _ = both_ways(folder, program)
-    assert with_it == without
-    assert without[0] < 0 and "terminate called after throwing" in without[2]
-
-
 def test_python(folder):
     without, with_it, columns = both_ways(folder, sys.executable, HERE / "signals.py")
     assert with_it == without and without[0] == 0
     assert columns["speed_samples"] > 20
-
-
-@pytest.mark.long
-def test_go(folder):
-    if not shutil.which("go"):
-        pytest.skip("go is not here")
-    program, source = folder / "go_program", HERE / "program.go"
-    variables = {**os.environ, "CGO_ENABLED": "1", "GOFLAGS": "-mod=mod", "GO111MODULE": "off"}
-    subprocess.run(["go", "build", "-o", program, source], env=variables, check=True)
-    # Go's runtime takes every signal for itself: there is no sample, and nothing else happens
-    without, with_it, _ = both_ways(folder, program, sampled=False)
-    assert with_it == without and without[0] == 0
 
 
 @pytest.mark.parametrize("kind", ["openmpi", "mpich"])
@@ -130,15 +112,6 @@ def test_ranks(folder, kind):
     options = ["--oversubscribe", "--allow-run-as-root"] if kind == "openmpi" else []
     without, with_it, _ = both_ways(folder, launcher, *options, "-n", "2", program)
     assert with_it == without and without[0] == 0
-
-
-def test_sycl(folder):
-    program = binary_folder() / "sycl" / "nbody"
-    if not program.exists() or ended([program, "--bodies", "16", "--steps", "1"])[0] == 127:
-        pytest.skip("the SYCL programs or their runtime are not here (make sycl)")
-    without, with_it, _ = both_ways(folder, program, "--bodies", "2000", "--steps", "5")
-    assert with_it[0] == without[0] == 0
-    assert checksum(with_it) == checksum(without)
 
 
 def checksum(done) -> str:

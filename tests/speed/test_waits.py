@@ -20,7 +20,6 @@ from .printed import Printed
 pytestmark = pytest.mark.usefixtures("binaries", "nothing_left")
 REPOSITORY = Path(__file__).resolve().parents[2]
 SOURCE = Path(__file__).with_name("waits.c")
-LIBRARY = SOURCE.with_name("library.c")
 ENDS = """
 #include <signal.h>
 #include <sys/wait.h>
@@ -41,31 +40,6 @@ int main(void)
     nb_region_end(&region);
     printf("child %d\\n", child);
     nb_region_print(&region, "ends", "verified=yes");
-}
-"""
-LIVES = """
-#include <pthread.h>
-#include "noisebook.h"
-static int sum;
-static void *live(void *unused)
-{
-    (void)unused;
-#pragma omp parallel num_threads(2)
-    __atomic_fetch_add(&sum, 1, __ATOMIC_RELAXED);
-    return NULL;
-}
-int main(void)
-{
-    struct nb_region region;
-    nb_region_begin(&region);
-    for (int i = 0; i < 1200; i++) {
-        pthread_t thread;
-        if (pthread_create(&thread, NULL, live, NULL) || pthread_join(thread, NULL))
-            return 1;
-    }
-    nb_region_end(&region);
-    printf("sum %d\\n", sum);
-    nb_region_print(&region, "lives", "verified=yes");
 }
 """
 CASES = (
@@ -236,46 +210,6 @@ def test_a_program_without_openmp_has_no_rows(tmp_path):
     assert list(waits) == list(COLUMNS) and waits.empty
 
 
-@pytest.mark.flaky(reruns=2)
-@pytest.mark.parametrize("compiler", ["gcc", "clang"])
-def test_a_python_program_that_loads_libraries_with_openmp(compiler, tmp_path):
-    """Two libraries; the runtime comes with them, and the program itself has none."""
-    for name in ("first", "second"):
-        build(tmp_path, compiler, "-shared", "-fPIC", "-o", f"lib{name}.so", LIBRARY)
-    script = (
-        "import ctypes; first, second = (ctypes.CDLL(f'./lib{n}.so') for n in ('first', 'second'));"
-        "print('teams', first.run(), second.run(), first.run());"
-        "print('worked', first.worked() + second.worked())"
-    )
-    printed = Printed()
-    command = ("/usr/bin/env", f"--chdir={tmp_path}", sys.executable, "-c", script)
-    workload = Workload("python", "external", command, start="exec")
-    row, waits = measured(tmp_path, workload, printed)
-    assert "teams 4 4 4" in printed.output
-    threads = by_thread(waits)
-    assert len(threads) == 2
-    master, worker = threads.sort_values("begin").itertuples()
-    assert master.busy_ns >= 3 * 40e6
-    worked_ns = int(printed.output.split()[-1])
-    assert worked_ns >= 3 * 20e6 and abs(worker.busy_ns - worked_ns) < 0.2 * 3 * 20e6
-    # from its first region to the end of the last one, and as long as the program takes to end
-    assert worker.length - worker.busy_ns > 3 * 40e6 * 0.9
-
-
-@pytest.mark.flaky(reruns=2)
-def test_a_program_of_gnu_on_llvm_s_runtime(tmp_path):
-    """That runtime also has GNU's functions: it is observed one time, not two."""
-    build(tmp_path, "gcc", "-o", "waits", SOURCE)
-    build(tmp_path, "clang", "-shared", "-fPIC", "-o", "library.so", LIBRARY)
-    linked = subprocess.run(["ldd", tmp_path / "library.so"], capture_output=True, text=True).stdout
-    if not (found := re.search(r"=> (\S*/libomp\S*)", linked)):
-        pytest.skip("clang's OpenMP runtime is not a shared library here")
-    (tmp_path / "libgomp.so.1").symlink_to(found[1])
-    _, waits, output = run(tmp_path, tmp_path / "waits", "tasks", LD_LIBRARY_PATH=str(tmp_path))
-    busy = by_thread(waits)["busy_ns"]
-    assert (busy - busy_by_own_clock(output)).abs().max() < 1e6
-
-
 @pytest.mark.parametrize("end", ["_exit(0)", "kill(getpid(), SIGKILL)", "quick_exit(0)"])
 def test_a_process_that_ends_at_once_loses_nothing(end, tmp_path):
     """A child computes with two threads and ends without a word; its parent goes on."""
@@ -286,18 +220,6 @@ def test_a_process_that_ends_at_once_loses_nothing(end, tmp_path):
     found = by_thread(waits)["busy_ns"]
     assert len(found) == 2
     assert found.loc[int(output.split()[1])] > 35e6 - 1e6
-
-
-@pytest.mark.parametrize("compiler", ["gcc", "clang"])
-def test_many_short_lives_of_threads(compiler, tmp_path):
-    """Each of 1200 threads forks a team of two: more threads than there are places."""
-    source = tmp_path / "lives.c"
-    source.write_text(LIVES)
-    build(tmp_path, compiler, "-o", "lives", source)
-    row, waits, output = run(tmp_path, tmp_path / "lives", OMP_WAIT_POLICY="passive")
-    assert "sum 2400" in output
-    assert row["wait_marks_lost"] == 0
-    assert len(waits["thread"].unique()) >= 1200
 
 
 def test_without_marks_the_runtime_is_left_alone(program, tmp_path):

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
+from statsmodels.stats.multitest import multipletests
 
 from nbhelpers.errors import InputError
 from nbhelpers.statistics.claims import (
@@ -19,7 +20,6 @@ from nbhelpers.statistics.claims import (
     judge,
     shaffer,
 )
-from nbhelpers.statistics.difference import holm
 
 RANDOM = np.random.default_rng(3)
 TEN = RANDOM.normal(0, 1, 10)
@@ -110,18 +110,6 @@ def test_repeating_pairs_adds_no_evidence(times, seed):
     assert np.allclose(evidence_of(table).estimate, evidence_of(again).estimate)
 
 
-@given(st.permutations(range(24)), st.floats(-3, 3))
-def test_order_does_not_matter_and_a_factor_shifts_the_mean_alone(order, shift):
-    table = crossed(rounds=8, strata=3, each=1)
-    other = table.iloc[list(order)]
-    before, after = (
-        evidence_of(table).estimate,
-        evidence_of(other.assign(log=other["log"] + shift)).estimate,
-    )
-    expected = (before.mean + shift, *before[1:])
-    assert np.allclose(after, expected)
-
-
 @given(st.sampled_from(["below", "above"]), st.integers(0, 300))
 def test_the_mirror_image_of_a_claim_has_the_mirror_image_of_its_verdict(direction, seed):
     random = np.random.default_rng(seed)
@@ -132,12 +120,6 @@ def test_the_mirror_image_of_a_claim_has_the_mirror_image_of_its_verdict(directi
         for way, sign in ((direction, 1), (mirrored, -1))
     )
     assert here.verdict == there.verdict and np.isclose(here.p_value, there.p_value)
-
-
-def test_strata_weigh_the_same_however_many_pairs_they_have():
-    table = crossed(rounds=8, strata=2, each=1)
-    many = pd.concat([table, table[table["stratum"] == 1]])
-    assert np.isclose(evidence_of(many).estimate.mean, evidence_of(table).estimate.mean)
 
 
 def test_strata_of_different_units_are_welchs_test():
@@ -189,7 +171,7 @@ def test_claims_and_margins_that_make_no_sense_are_refused():
 def test_the_correction_is_between_none_and_holms(rows):
     p_values = np.array(rows)
     adjusted = shaffer(p_values)
-    by_holm = holm(p_values.ravel()).reshape(-1, 2)
+    by_holm = multipletests(p_values.ravel(), method="holm")[1].reshape(-1, 2)
     assert (adjusted >= p_values - 1e-12).all() and (adjusted <= by_holm + 1e-12).all()
     smallest = p_values.min()
     assert np.isclose(adjusted.min(), min(1, smallest * len(rows)))

@@ -65,11 +65,6 @@ def test_a_beat_that_does_not_divide_the_campaign_is_found_and_taken_out():
     assert left.std() == pytest.approx(0.5, abs=0.1) and not beats(left).size
 
 
-def test_white_noise_seldom_has_a_beat():
-    found = [beats(np.random.default_rng(seed).normal(size=120)).size > 0 for seed in range(60)]
-    assert sum(found) <= 12
-
-
 def test_the_level_of_a_window_begins_anew_where_it_changes():
     step = (np.arange(120) >= 67).astype(float)
     windows = level_windows(120, (67,))

@@ -1,7 +1,18 @@
-"""Made-up labelled runs whose slowdowns are known, for the tables and findings."""
+"""Made-up labelled runs whose slowdowns are known, for the tables and findings; and what the cells
+of the pages claim of them.
+"""
+
+from functools import cache
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
+
+from nbhelpers.report import published_table
+from nbhelpers.studies.design import Design
+from nbhelpers.studies.findings import Finding
+
+from ..cells import run_cells
 
 CONFIGS = ("Rm", "RmHK", "TP")
 
@@ -44,4 +55,39 @@ def made_runs(
                                 "steal_s": 0.01 * random.integers(0, 4),
                             }
                         )
-    return pd.DataFrame(rows).assign(run=range(len(rows)), status="ok")
+    return pd.DataFrame(rows).assign(run=range(len(rows)), status="ok", epoch=0)
+
+
+@cache
+def printed_tables() -> list[pd.DataFrame]:
+    """Tables 3 to 5 of Persson et al. 2025."""
+    return [published_table(f"persson2025-table{number}") for number in (3, 4, 5)]
+
+
+def persson_findings(runs: pd.DataFrame, design: Design) -> list[Finding]:
+    """What page 40 claims of undisturbed and injected runs."""
+    given = {"injected": runs, "design": design, "tables": printed_tables()}
+    return run_cells("40-mitigations", "claims", **given)["findings"]
+
+
+def fairness(runs: pd.DataFrame, worst: pd.DataFrame, lengths: pd.DataFrame | None = None) -> dict:
+    """What page 42 makes of injected runs and of runs of two lengths: `contrasts`, `of_lengths` and
+    `findings` among others.
+    """
+    if lengths is None:
+        names = ["run", "program", "model", "length", "noise_kind", "round", "seconds", "steal_s"]
+        lengths = pd.DataFrame(columns=names)
+    given = {"injected": runs, "worst": worst, "lengths": lengths}
+    study = SimpleNamespace(table=lambda table, name: table)
+    return run_cells("42-fairness", "claims", study=study, **given)
+
+
+def cui_statistics(runs: pd.DataFrame, series: pd.DataFrame) -> dict:
+    """`repeated` and `statistics` of page 60."""
+    return run_cells("60-openmp-variability", "statistics", ok=runs, series=series)
+
+
+def cui_findings(statistics: pd.DataFrame, design: Design) -> list[Finding]:
+    """What page 60 claims of the statistics of runs."""
+    given = {"statistics": statistics, "design": design}
+    return run_cells("60-openmp-variability", "claims", **given)["findings"]

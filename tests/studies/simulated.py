@@ -12,7 +12,6 @@ import pandas as pd
 
 from nbhelpers.machine import Cpu, Topology
 from nbhelpers.studies.design import Design
-from nbhelpers.studies.persson.campaigns import WorstTrace
 from nbhelpers.workloads import configurations
 
 CONFIGS = ("Rm", "RmHK", "TP")
@@ -22,11 +21,13 @@ PROGRAMS = ("nbody", "stream", "minife")
 SIXTEEN = Topology(tuple(Cpu(cpu, cpu, 0, 0, ()) for cpu in range(16)))
 DESIGN = Design(configurations(SIXTEEN), CONFIGS, MODELS, {}, {})
 TRACES = {1: ("planted-omp",), 2: ("planted-omp", "planted-sycl"), 4: ("#1", "#2", "#3", "#4")}
-WORST = [
-    WorstTrace(program, model, "Rm", 1, 0, 2.0, {}, planted=True)
-    for program in PROGRAMS
-    for model in MODELS
-]
+WORST = pd.DataFrame(
+    [
+        {"program": program, "model": model, "config": "Rm", "trace": f"planted-{model}", "run": 0}
+        for program in PROGRAMS
+        for model in MODELS
+    ]
+)
 
 
 def machine_noise(rounds: np.ndarray, random: np.random.Generator) -> np.ndarray:
@@ -67,7 +68,7 @@ def persson_runs(
     seconds = np.exp(runs["log"] + np.where(calm, 0, np.log(slowdown)))
     for query, factor in (effects or {}).items():
         seconds = seconds.where(~runs.eval(query), seconds * factor)
-    return runs.assign(seconds=seconds, mode=np.where(calm, "", "improved"))
+    return runs.assign(seconds=seconds, mode=np.where(calm, "", "improved"), epoch=0)
 
 
 def length_runs(

@@ -3,6 +3,8 @@ known; a small real campaign.
 """
 
 import json
+from functools import partial
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -10,7 +12,6 @@ import pytest
 from scipy import stats
 
 from nbhelpers.machine import Cpu, Topology
-from nbhelpers.measurement import finished
 from nbhelpers.report import published_table
 from nbhelpers.statistics.claims import (
     INCONCLUSIVE,
@@ -18,27 +19,19 @@ from nbhelpers.statistics.claims import (
     REPRODUCED,
     REVERSED,
 )
-from nbhelpers.studies.cui import (
-    clock_table,
-    cores_left,
-    node_sides,
-    parameter_table,
-    repetitions,
-    reserved_sides,
-    run_statistics,
-    runs_in,
-    runs_of_dynamic,
-    runtime_campaign,
-    runtime_design,
-    runtime_findings,
-    smt_sides,
+from nbhelpers.studies.cui.campaign import STREAM_TIMES, runs_in, runtime_design
+from nbhelpers.studies.cui.tables import (
+    smt_pair,
     thread_scaling,
-    variability_table,
+    why_not,
 )
-from nbhelpers.studies.cui.campaign import STREAM_TIMES
 from nbhelpers.studies.design import Design
 from nbhelpers.studies.findings import findings_table
 from nbhelpers.workloads import binary_folder, configurations
+
+from ..cells import run_cells
+from ..shown import Shown
+from .helpers import cui_findings, cui_statistics
 
 CONFIGS = ("Rm", "RmHK", "TP", "TP-ST1")
 TWO = Topology(tuple(Cpu(cpu, cpu, 0, 0, ()) for cpu in range(2)))
@@ -78,7 +71,7 @@ def made():
 
 def test_each_runs_statistics_are_those_of_its_repetitions(made):
     runs, series = made
-    statistics = run_statistics(repetitions(runs, series)).set_index("run")
+    statistics = cui_statistics(runs, series)["statistics"].set_index("run")
     values = series[(series.run == 5) & (series.name != "reference")]["value"].to_numpy()[:50]
     row = statistics.loc[5]
     assert len(statistics) == len(runs)
@@ -94,8 +87,12 @@ def test_each_runs_statistics_are_those_of_its_repetitions(made):
 
 
 def test_the_variability_between_runs_is_that_of_their_means(made):
-    statistics = run_statistics(repetitions(*made))
-    row = variability_table(statistics).set_index(["benchmark", "config"]).loc[("dynamic_1", "Rm")]
+    statistics = cui_statistics(*made)["statistics"]
+    keys = ["benchmark", "compiler", "config"]
+    study = SimpleNamespace(table=lambda frame, name: frame)
+    given = {"statistics": statistics, "keys": keys, "study": study}
+    table = run_cells("60-openmp-variability", "variability", **given)["variability"]
+    row = table.set_index(["benchmark", "config"]).loc[("dynamic_1", "Rm")]
     means = statistics[(statistics.benchmark == "dynamic_1") & (statistics.config == "Rm")][
         "mean_us"
     ]
@@ -107,8 +104,8 @@ def test_the_variability_between_runs_is_that_of_their_means(made):
 
 
 def test_what_is_true_of_the_runs_is_reproduced_and_what_the_machine_lacks_is_not_measured(made):
-    statistics = run_statistics(repetitions(*made))
-    table = findings_table(runtime_findings(statistics, DESIGN)).set_index("finding")
+    statistics = cui_statistics(*made)["statistics"]
+    table = findings_table(cui_findings(statistics, DESIGN)).set_index("finding")
     names = table.index.str.split(" \\(").str[0]
     said = dict(zip(names, table["verdict"], strict=True))
     assert said["more threads vary more"] == REPRODUCED
@@ -128,19 +125,19 @@ def test_how_runs_vary_is_judged_by_their_means(made):
     """Within a run pinned threads vary less; from run to run they are made to vary four times as
     much.
     """
-    statistics = run_statistics(repetitions(*made))
+    statistics = cui_statistics(*made)["statistics"]
     random = np.random.default_rng(8)
     factor = np.exp(random.normal(0, np.where(statistics["config"] == "TP", 0.2, 0.01)))
     runs = statistics.assign(mean_us=factor)
-    table = findings_table(runtime_findings(runs, DESIGN)).set_index("finding")
+    table = findings_table(cui_findings(runs, DESIGN)).set_index("finding")
     row = table.loc["pinned threads vary less from run to run (means of runs, TP / Rm)"]
     assert row.verdict == REVERSED and row.rounds == 8
 
 
 def test_the_papers_table_is_judged_by_the_same_rule(made):
     published = published_table("cui2023-table2")
-    statistics = run_statistics(repetitions(*made))
-    table = findings_table(runtime_findings(statistics, DESIGN, published))
+    statistics = cui_statistics(*made)["statistics"]
+    table = findings_table(cui_findings(statistics, DESIGN))
     costs = table[table["finding"].str.startswith("a schedule costs more")].iloc[0]
     logs = np.log(published.groupby(["platform", "threads"])["mean_us"].apply(stats.gmean))
     expected = (logs["Dardel", 254] - logs["Dardel", 4] + logs["Vera", 30] - logs["Vera", 4]) / 2
@@ -149,18 +146,6 @@ def test_the_papers_table_is_judged_by_the_same_rule(made):
     between = table[table["finding"].str.contains("means of runs, TP / one")].iloc[0]
     assert between.paper_verdict == INCONCLUSIVE  # one run of Dardel is slow by a tenth
     assert table.loc[0, "paper_why"].startswith("its table 2 has the means of runs")
-
-
-def test_the_published_runs_stand_below_ours(made):
-    table = runs_of_dynamic(
-        run_statistics(repetitions(*made)), published_table("cui2023-table2"), "gcc"
-    )
-    assert len(table) == 16 + 40 and set(table["platform"]) == {
-        "this machine, TP",
-        "this machine, TP-ST1",
-        "Dardel",
-        "Vera",
-    }
 
 
 def test_each_benchmark_runs_where_a_figure_needs_it():
@@ -182,40 +167,16 @@ def test_of_as_many_threads_a_thread_a_core_is_shown():
     assert thread_scaling(table)["config"].tolist() == ["TP-ST2", "TP", "TP-MT8"]
 
 
-def test_what_a_figure_lacks_it_says_and_what_is_reserved_is_counted(made):
-    assert smt_sides(DESIGN) == {"TP": "", "two threads a core": "each core runs one thread"}
-    assert node_sides(DESIGN) == {"TP": "", "TP-two-nodes": "there is one NUMA node"}
-    assert cores_left(DESIGN) == {"Rm": 0, "RmHK": 1, "TP": 0, "TP-ST1": 1}
-    sides = reserved_sides(repetitions(*made), cores_left(DESIGN))
-    assert sides.groupby("config")["reserved"].first().to_dict() == {
-        "Rm": False,
-        "RmHK": True,
-        "TP": False,
-        "TP-ST1": True,
-    }
+def test_what_a_figure_lacks_it_says():
+    assert smt_pair(DESIGN) == ("ST", "MT")
+    assert why_not(DESIGN, "ST", "MT") == "each core runs one thread"
+    assert why_not(DESIGN, "TP-one-node", "TP-two-nodes") == "there is one NUMA node"
+    assert why_not(DESIGN, "TP", "Rm") == ""
     server = configurations(
         Topology(tuple(Cpu(cpu, cpu % 4, 0, 0, ((cpu + 4) % 8,)) for cpu in range(8)))
     )
     many = Design(server, ("TP-ST4", "TP-MT4", "TP-ST2", "TP-MT2"), ("gcc",), {}, {})
-    assert smt_sides(many) == {"TP-ST4": "", "TP-MT4": ""}
-
-
-def test_the_clock_is_the_mean_of_the_runs_and_missing_where_it_is_not_told():
-    runs = pd.DataFrame(
-        {
-            "config": ["Rm", "Rm", "TP"],
-            "frequency_mhz": [2000.0, 3000.0, None],
-            "frequency_min_mhz": [1900.0, 2500.0, None],
-            "steal_s": [0.01, 0.03, 0.0],
-        }
-    )
-    table = clock_table(runs).set_index("config")
-    assert (
-        table.loc["Rm", "frequency_mhz"],
-        table.loc["Rm", "frequency_min_mhz"],
-        table.loc["Rm", "steal_ms"],
-    ) == (2500, 1900, 20)
-    assert np.isnan(table.loc["TP", "frequency_mhz"]) and table["temperature_c"].isna().all()
+    assert smt_pair(many) == ("TP-ST4", "TP-MT4")
 
 
 @pytest.mark.skipif(
@@ -234,12 +195,13 @@ def test_a_small_real_campaign_goes_through_and_is_read_again(tmp_path):
         )
     chosen = {"compilers": ["gcc"], "elements": 2**16, "chunks": [8], "constructs": ["atomic"]}
     design = runtime_design(tmp_path, ["TP-ST1"], 0.02, **chosen)
-    campaign = runtime_campaign(tmp_path / "runs", design, runs=1)
-    runs = finished(campaign.run())
+    known = {"study": SimpleNamespace(data=tmp_path), "runs": 1, "seed": 0}
+    page = partial(run_cells, "60-openmp-variability", "runs", **known)
+    found = page(design=design, recorded_only=False)
+    runs = found["ok"]
     # the column may be of objects
     assert len(runs) == 4 and (runs["placement_ok"] == True).all()  # noqa: E712
-    assert clock_table(runs).set_index("config")["runs"].to_dict() == {"TP-ST1": 4}
-    repeated = repetitions(runs, campaign.series())
+    repeated = cui_statistics(runs, found["series"])["repeated"]
     assert set(repeated["benchmark"]) == {
         "dynamic_1",
         "reduction",
@@ -251,10 +213,7 @@ def test_a_small_real_campaign_goes_through_and_is_read_again(tmp_path):
         "dot",
     }
     assert (repeated[repeated["benchmark"] == "dynamic_1"].groupby("run").size() == 100).all()
-    assert (
-        parameter_table(design).set_index("parameter").loc["outer_repetitions", "schedbench"] == 100
-    )
+    sizes = run_cells("60-openmp-variability", "sizes", design=design, study=Shown())["sizes"]
+    assert sizes.loc["outer_repetitions", "schedbench"] == 100
     again = runtime_design(tmp_path, ["TP-ST1"], 0.02, **chosen, recorded_only=True)
-    assert len(runtime_campaign(tmp_path / "runs", again, runs=1, recorded_only=True).run()) == len(
-        runs
-    )
+    assert len(page(design=again, recorded_only=True)["ok"]) == len(runs)

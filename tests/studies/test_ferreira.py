@@ -1,19 +1,15 @@
-"""Noise signatures, measured: tables against plain sums, the whole study on real CPUs."""
+"""Noise signatures that are measured: exact shares in a window of whole periods."""
 
-import numpy as np
 import pandas as pd
 import pytest
 
 from nbhelpers.answers import CANNOT_TELL
 from nbhelpers.errors import InputError
 from nbhelpers.noise.presets import PRESETS
-from nbhelpers.noise.signature import Signature
-from nbhelpers.studies import ferreira
-from nbhelpers.studies.ferreira.design import QUIET, staggered
-from nbhelpers.studies.ferreira.loops import Loops
-from nbhelpers.studies.ferreira.programs import ALONE, TEAM
-
-CPUS = [0, 1]
+from nbhelpers.studies.ferreira import noises
+from nbhelpers.studies.ferreira.noises import staggered
+from tests.cells import run_cells
+from tests.shown import Shown
 
 
 @pytest.mark.parametrize("seconds", [0.1, 0.2, 0.8])
@@ -27,73 +23,36 @@ def test_a_staggered_window_has_the_exact_share_on_every_cpu(name, seconds):
         assert (len(set(starts)) == 1) == signature.simultaneous
 
 
+def page_signatures(frequencies: str, seconds: float) -> dict:
+    """What the page measures."""
+    known = {"frequencies": frequencies, "loop_seconds": seconds, "randomised": True}
+    return run_cells("70-noise-signatures", "signatures", **known)["signatures"]
+
+
 def test_a_loop_must_hold_whole_periods():
-    assert len(ferreira.measured_signatures([10, 25, 1000], 0.8)) == 7
+    assert len(page_signatures("10 25 1000", 0.8)) == 7
     with pytest.raises(InputError, match="whole number of periods of 25 Hz"):
-        ferreira.measured_signatures([10, 25], 0.1)
-    with pytest.raises(InputError, match="none of the frequencies"):
-        ferreira.program_signatures([25])
+        page_signatures("10 25", 0.1)
 
 
-def made_loops(tmp_path, more, quiet, met):
-    """A study whose runs are invented: shares that are known."""
-    loops = Loops(tmp_path, {"daemon": Signature(10)}, CPUS, len(more), 0.8)
-    rounds = np.arange(len(more))
-    noisy = pd.DataFrame({"cell": "daemon", "round": rounds, "lost_share": more, "met_share": met})
-    noisy["injected_ns"], noisy["injected_events"] = 0.026 * 1.6e9, 8
-    plain = pd.DataFrame({"cell": QUIET, "round": rounds, "lost_share": quiet})
-    loops.__dict__["runs"] = pd.concat([noisy, plain], ignore_index=True)
-    return loops
-
-
-def test_the_difference_pairs_runs_of_one_round(tmp_path):
-    quiet = np.array([0.01, 0.05, 0.03, 0.09])
-    loops = made_loops(tmp_path, quiet + 0.0255, quiet, np.full(4, 0.031))
-    row = ferreira.share_table(loops, ranks=2).iloc[0]
-    assert row["loop_share"] == pytest.approx(0.0255)
-    assert row["loop_low_share"] == pytest.approx(row["loop_high_share"])
-    assert row["by_difference"] == "within 0.1" and row["by_events"] == "not within 0.1"
-    assert row["log_share"] == pytest.approx(0.026) and row["own_events_share"] == 0.5
-    answer = ferreira.share_answer(ferreira.share_table(loops, ranks=2))
-    config = loops.configs["daemon"].summary()["share"].mean()
-    assert answer.answer == "no" and answer.n == 4
-    assert answer.value == pytest.approx(100 * (0.031 - config))
-
-
-def test_an_interval_across_the_limit_tells_nothing(tmp_path):
-    quiet = np.zeros(4)
-    loops = made_loops(tmp_path, quiet + [0.02, 0.03, 0.02, 0.03], quiet, np.full(4, 0.025))
-    table = ferreira.share_table(loops, ranks=2)
-    assert table["by_difference"].tolist() == ["cannot tell"]
-    assert ferreira.share_answer(table).answer == "yes", "all detours meet what was asked for"
-    assert ferreira.share_answer(table.assign(by_events="cannot tell")).answer == CANNOT_TELL
-    assert ferreira.share_sentence(table).startswith("**0 of 1** signatures")
-    assert ferreira.share_answer(table.head(0)).answer == CANNOT_TELL
-    errors = ferreira.share_errors(table).set_index("measured")
-    assert errors["error_percent"].tolist() == pytest.approx([0.0, 0.0], abs=1e-9)
-    assert errors.loc["by difference", "error_percent_high"] > 0.1
-
-
-def test_accumulated_is_the_slow_down_less_the_net_noise():
-    quiet = np.array([1.0, 2.0, 1.5, 1.2])
-    parts = []
-    for program, factor, threads in ((ALONE, 1.05, 1), (TEAM, 1.01, 2)):
-        plain = pd.DataFrame({"signature": QUIET, "seconds": quiet, "round": range(4)})
-        noisy = plain.assign(signature="daemon", seconds=quiet * factor)
-        noisy["injected_ns"] = 0.025 * threads * noisy["seconds"] * 1e9
-        both = pd.concat([plain, noisy]).assign(program=program, threads=threads)
-        parts.append(both.assign(region_seconds=both["seconds"]))
-    table = ferreira.program_table(pd.concat(parts), {"daemon": PRESETS["daemon"]})
-    assert table["program"].tolist() == [ALONE, TEAM] and (table["pairs"] == 4).all()
-    assert table["net_percent"].tolist() == pytest.approx([2.5, 2.5])
-    assert table["accumulated_percent"].tolist() == pytest.approx([2.5, -1.5])
-    assert table["verdict"].tolist() == ["amplified", "absorbed"]
-
-
-def test_the_increasing_families_are_the_papers():
-    table = ferreira.increasing_slowdown(8, 0.01, 2)
-    assert table.groupby(["application", "duration"]).size().eq(5).all()
-    longest = table[table["duration"] == "50 µs"]
-    assert longest["net_percent"].unique().tolist() == pytest.approx([5, 10, 15, 20, 25])
-    assert longest["local_percent"].iloc[-1] == pytest.approx(100 * (1 / 0.75 - 1.25))
-    assert len(ferreira.increasing_sentences(table)) == 2
+def test_without_a_finished_run_under_noise_the_page_still_answers():
+    """Only loops and programs without noise have finished: nothing is told of any signature."""
+    signatures = page_signatures("10 1000", 0.1)
+    configs = noises.loop_configs(signatures, [0, 1], 0.1)
+    shown = Shown()
+    quiet = pd.Series([0.01, 0.01], name="quiet").rename_axis("round")
+    columns = ["cell", "round", "lost_share", "met_share", "injected_ns", "injected_events"]
+    runs = pd.DataFrame({"cell": "none", "round": [0, 1], "lost_share": 0.01}, columns=columns)
+    names = {"study": shown, "found": shown, "configs": configs, "signatures": signatures}
+    names |= {"cpus": [0, 1], "loop_seconds": 0.1, "runs": runs, "quiet": quiet}
+    known = run_cells("70-noise-signatures", "shares", **names)
+    assert (shown.tables["shares"]["by_events"] == "cannot tell").all()
+    assert shown.texts[-1] == "No run under noise has finished."
+    run_cells("70-noise-signatures", "answer", **{**known, "study": shown})
+    assert shown.answer.answer == CANNOT_TELL
+    columns = ["program", "signature", "round", "threads", "seconds", "region_seconds"]
+    one = {"program": "team", "signature": "none", "round": [0], "seconds": 1.0}
+    runs = pd.DataFrame(one, columns=[*columns, "injected_ns"])
+    more = {"runs": runs, "injected": signatures, "study": shown, "program_seconds": 0.4}
+    run_cells("70-noise-signatures", "programs", **more)
+    assert shown.tables["programs"].empty

@@ -6,9 +6,7 @@ import pytest
 
 from nbhelpers.injection.rules import may_realtime
 from nbhelpers.noise.signature import Signature
-from nbhelpers.studies import ferreira
-from nbhelpers.studies.ferreira.design import QUIET
-from nbhelpers.studies.ferreira.loops import Loops
+from nbhelpers.studies.ferreira.noises import QUIET, loop_configs, loop_detours, loop_runs
 
 
 @pytest.mark.long
@@ -18,14 +16,17 @@ def test_a_loop_on_real_cpus_loses_what_the_signature_says(tmp_path):
     """Long events: what the injector's own cost adds to short ones, the notebook shows."""
     cpus = sorted(os.sched_getaffinity(0))[:2]
     signatures = {one.label: one for one in (Signature(10), Signature(100))}
-    loops = Loops(tmp_path, signatures, cpus, 4, 0.8)
-    table = ferreira.share_table(loops)
-    assert set(loops.runs["cell"]) == {QUIET, *signatures}
-    assert (table["met_share"] - table["asked_share"]).abs().max() < 0.001
-    assert (table["log_share"] - table["asked_share"]).abs().max() < 0.001
-    assert (table["own_events_share"] == 1).all()
-    shapes = loops.detours([QUIET, *signatures])
+    configs = loop_configs(signatures, cpus, 0.8)
+    runs = loop_runs(tmp_path, configs, 4, 0.8)
+    assert set(runs["cell"]) == {QUIET, *signatures}
+    noisy = runs[runs["cell"] != QUIET].groupby("cell")
+    assert (noisy["met_share"].mean() - 0.025).abs().max() < 0.001
+    taken = noisy["injected_ns"].mean() / (len(cpus) * 0.8e9)
+    assert (taken - 0.025).abs().max() < 0.001
+    for name, config in configs.items():
+        assert (noisy.get_group(name)["injected_events"] == len(config.events())).all()
+    detours = loop_detours(tmp_path, runs, [QUIET, *signatures]).groupby("signature")
     for name, signature in signatures.items():
-        long = shapes[name]["duration_ns"] > 0.9e3 * signature.duration_us
+        long = detours.get_group(name)["duration_ns"] > 0.9e3 * signature.duration_us
         expected = len(cpus) * 0.8 * signature.frequency_hz
         assert expected <= long.sum() <= 1.5 * expected + 20

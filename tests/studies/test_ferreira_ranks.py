@@ -1,4 +1,4 @@
-"""Real ranks under signatures: tables of known runs, and one real campaign of two ranks."""
+"""Real ranks under signatures: the page's cells on known runs, and real campaigns of two ranks."""
 
 import numpy as np
 import pandas as pd
@@ -6,20 +6,36 @@ import pytest
 
 from nbhelpers.answers import CANNOT_TELL
 from nbhelpers.empty import why_empty
-from nbhelpers.studies.answers_scale import real_ranks_answer
-from nbhelpers.studies.ferreira import (
-    accumulated,
-    call_times,
-    phases,
-    predicted,
-    ranks_at_work,
-    traced,
+from nbhelpers.mpi import Calls
+from nbhelpers.studies.ferreira import traced
+from nbhelpers.studies.ferreira.ranks import (
+    SIGNATURES,
+    collective_times,
+    net_noise_ns,
+    rank_program,
+    rank_runs,
 )
-from nbhelpers.studies.ferreira.fresh_phases import net_noise_ns
-from nbhelpers.studies.ferreira.ranks_at_work import SIGNATURES, rank_program, rank_runs
+from nbhelpers.studies.ferreira.traced import trace_and_simulate
+from tests.cells import run_cells
 from tests.mpi import needs_mpi
+from tests.shown import Shown
 
 ROUNDS = 12
+PAGE = "75-mpi-at-scale"
+
+
+def page(*tags, **names):
+    """What cells of the page show, one after the other; and all names that there are then."""
+    shown = Shown()
+    names |= {"study": shown, "found": shown}
+    for tag in tags:
+        names = run_cells(PAGE, tag, **names)
+    return shown, names
+
+
+def accumulated(runs):
+    shown, _ = page("accumulated", runs=runs)
+    return shown.tables["accumulated"]
 
 
 def made_runs(
@@ -30,7 +46,7 @@ def made_runs(
     rows = []
     for number in range(ROUNDS):
         quiet = 1 + 0.001 * rng.standard_normal()
-        case = {"program": program, "ranks": 2, "round": number}
+        case = {"program": program, "ranks": 2, "round": number, "runqueue_wait_ns": 0}
         rows.append(case | {"noise": "none", "seconds": quiet})
         noisy = quiet * (1 + beyond) + 0.025 + 0.001 * rng.standard_normal()
         rows.append(
@@ -43,8 +59,7 @@ def made_runs(
     "beyond, effect", [(0.03, "amplified"), (-0.02, "absorbed"), (0.0, "neither")]
 )
 def test_what_is_lost_beyond_the_injected_noise_is_found(beyond, effect):
-    table = accumulated.accumulated_table(made_runs(beyond))
-    (row,) = table.to_dict("records")
+    (row,) = accumulated(made_runs(beyond)).to_dict("records")
     assert row["effect"] == effect and row["rounds"] == ROUNDS
     assert row["accumulated"] == pytest.approx(beyond, abs=0.001)
     assert row["slowdown"] == pytest.approx(beyond + 0.025, abs=0.001)
@@ -58,100 +73,77 @@ def test_the_interval_is_students_over_rounds():
     from scipy import stats
 
     runs = made_runs(0.03)
-    pairs = accumulated.paired(runs)
-    low, high = stats.t.interval(
-        0.95, ROUNDS - 1, pairs["log_ratio"].mean(), stats.sem(pairs["log_ratio"])
-    )
-    (row,) = accumulated.accumulated_table(runs).to_dict("records")
+    seconds = runs.pivot(index="round", columns="noise", values="seconds")
+    logs = np.log((seconds["daemon"] - 0.025) / seconds["none"])
+    low, high = stats.t.interval(0.95, ROUNDS - 1, logs.mean(), stats.sem(logs))
+    (row,) = accumulated(runs).to_dict("records")
     assert np.log1p([row["accumulated_low"], row["accumulated_high"]]) == pytest.approx((low, high))
 
 
 def test_the_papers_claims_are_judged_in_its_direction():
-    verdicts = accumulated.verdicts_table(
-        pd.concat([made_runs(0.03), made_runs(0.03, "halo3d", "timer")], ignore_index=True)
-    ).set_index("program")["verdict"]
+    runs = pd.concat([made_runs(0.03), made_runs(0.03, "halo3d", "timer")], ignore_index=True)
+    shown, _ = page("accumulated", "claims", runs=runs)
+    verdicts = shown.tables["verdicts"].set_index("program")["verdict"]
     assert verdicts.to_dict() == {"halo2d": "reproduced", "halo3d": "reversed"}
+
+
+def both_ways(*cases):
+    """Runs at random phases and co-scheduled; a case is its program and what each loses."""
+    parts = []
+    for seed, (program, apart, at_once) in enumerate(cases):
+        parts.append(made_runs(apart, program, seed=2 * seed + 1))
+        together = made_runs(at_once, program, "daemon, co-scheduled", seed=2 * seed + 2)
+        parts.append(together.query("noise != 'none'"))
+    return pd.concat(parts, ignore_index=True)
 
 
 @pytest.mark.parametrize("waiting", [0.02, 0.0, -0.03])
 def test_what_injection_costs_by_itself_is_no_waiting(waiting):
     """3 % are lost either way: `accumulated` calls it amplified, the phases only the waiting."""
-    runs = pd.concat(
-        [
-            made_runs(0.03 + waiting),
-            made_runs(0.03, noise="daemon, co-scheduled", seed=2).query("noise != 'none'"),
-        ],
-        ignore_index=True,
+    shown, _ = page(
+        "accumulated", "read", "phases", runs=both_ways(("halo2d", 0.03 + waiting, 0.03))
     )
-    (row,) = phases.phases_table(runs).to_dict("records")
+    row = shown.tables["phases"].iloc[0]
     assert row["noise"] == "daemon" and row["rounds"] == ROUNDS
     assert row["effect"] == {0.02: "amplified", 0.0: "neither", -0.03: "absorbed"}[waiting]
     assert row["extra"] == pytest.approx((1.03 + waiting) / 1.03 - 1, abs=0.001)
     assert row["extra_low"] < row["extra"] < row["extra_high"]
-    assert f"({row['extra_low']:+.1%} to" in phases.phases_sentence(phases.phases_table(runs))
 
 
 def test_all_cases_of_a_number_of_ranks_are_judged_together_too():
     """Each case weighs the same; one costs 4 % more, the other none."""
-    runs = pd.concat(
-        [
-            made_runs(0.04),
-            made_runs(0.0, noise="daemon, co-scheduled", seed=2).query("noise != 'none'"),
-            made_runs(0.0, "halo3d", seed=3),
-            made_runs(0.0, "halo3d", "daemon, co-scheduled", seed=4).query("noise != 'none'"),
-        ],
-        ignore_index=True,
-    )
-    table = phases.phases_table(runs)
-    assert table["program"].tolist() == ["halo2d", "halo3d", phases.ALL]
+    runs = both_ways(("halo2d", 0.04, 0.0), ("halo3d", 0.0, 0.0))
+    shown, _ = page("accumulated", "read", "phases", runs=runs)
+    table = shown.tables["phases"]
+    assert table["program"].tolist() == ["halo2d", "halo3d", "all"]
     assert table["effect"].tolist() == ["amplified", "neither", "amplified"]
     assert table["extra"].iloc[-1] == pytest.approx(np.sqrt(1.04) - 1, abs=0.001)
-    sentence = phases.phases_sentence(table)
-    assert "cost more in 1 of 2 cases" in sentence and "On 2 ranks, all cases together" in sentence
-
-
-def test_without_co_scheduled_runs_the_phases_say_so():
-    table = phases.phases_table(made_runs(0.03))
-    assert "co-scheduled" in why_empty(table)
-    assert why_empty(table) in phases.phases_sentence(table)
 
 
 @pytest.mark.parametrize("beyond, word", [(0.03, "yes"), (-0.02, "no"), (0.0, "no")])
 def test_the_answer_is_yes_or_no_with_the_number_of_its_case(beyond, word):
-    runs = made_runs(beyond)
-    table = accumulated.accumulated_table(runs)
-    answer = real_ranks_answer(table)
+    names = {
+        "runs": made_runs(beyond),
+        "amplified": "",
+        "phases": "",
+        "together": [],
+        "predicted": "",
+    }
+    shown, _ = page("accumulated", "claims", "answer", **names)
+    answer = shown.answer
     assert answer.answer == word and len(answer.sentence.split()) <= 25
-    pairs = accumulated.paired(runs)
-    left = (pairs["seconds"] - pairs["injected_s"]) / pairs["quiet_seconds"]
-    assert answer.value == pytest.approx(100 * (np.exp(np.log(left).mean()) - 1))
+    (row,) = shown.tables["accumulated"].to_dict("records")
+    assert answer.value == pytest.approx(100 * row["accumulated"])
     assert answer.published.startswith("POP amplifies: 1900 %")
-    (sentence,) = accumulated.case_sentences(table)
-    assert sentence.startswith(f"**{int(word == 'yes')} of 1** cases amplify")
 
 
 def test_few_rounds_are_open():
     runs = made_runs(0.03)
-    table = accumulated.accumulated_table(runs[runs["round"] < 2])
-    assert table["effect"].tolist() == ["open"]
-    assert real_ranks_answer(table).answer == CANNOT_TELL
-    nothing = accumulated.accumulated_table(runs[runs["noise"] == "none"])
-    assert real_ranks_answer(nothing).answer == CANNOT_TELL
-
-
-def test_runs_whose_ranks_waited_for_a_cpu_are_counted():
-    quiet = {"noise": "none", "seconds": 1.0}
-    runs = pd.DataFrame(
-        [
-            quiet | {"ranks": 2, "runqueue_wait_ns": 99_000_000},
-            quiet | {"ranks": 2, "runqueue_wait_ns": 101_000_000},
-            quiet | {"ranks": 4, "runqueue_wait_ns": 2_000_000_000},
-            quiet | {"ranks": 4, "runqueue_wait_ns": 2_000_000_000, "noise": "timer"},
-        ]
-    )
-    sentence = ranks_at_work.waiting_sentence(runs)
-    assert "1 of 2 on 2 ranks, 1 of 1 on 4 ranks." in sentence
-    assert ranks_at_work.waiting_sentence(runs[:0]) == ""
+    texts = {"amplified": "", "phases": "", "together": [], "predicted": ""}
+    for few in (runs[runs["round"] < 2], runs[runs["noise"] == "none"]):
+        shown, _ = page("accumulated", "claims", "answer", runs=few, **texts)
+        assert set(shown.tables["accumulated"]["effect"]) <= {"open"}
+        assert shown.answer.answer == CANNOT_TELL
 
 
 def test_noise_after_the_region_does_not_count():
@@ -160,6 +152,8 @@ def test_noise_after_the_region_does_not_count():
             "taken_ns": [0, 1000, 9_500, 20_000],
             "end_ns": [500, 1500, 10_500, 20_500],
             "cpu_time_ns": 0,
+            "exit_ns": 0,
+            "preempted_ns": 0,
             "policy": "SCHED_FIFO",
             "outcome": "injected",
             "kind": "irq",
@@ -168,22 +162,23 @@ def test_noise_after_the_region_does_not_count():
     assert net_noise_ns(log, 900, 10_000) == 500 + 500
 
 
-def test_a_recording_that_is_not_there_says_so(tmp_path):
+@pytest.mark.filterwarnings("ignore:.*invalid value")
+def test_without_ranks_the_whole_page_says_why(tmp_path):
     runs = rank_runs(tmp_path, ["halo2d"], [2], ["timer"], 3, recorded_only=True)
-    assert "recorded" in why_empty(runs)
-    table = accumulated.accumulated_table(runs)
-    assert why_empty(table) == why_empty(runs)
-    assert why_empty(accumulated.verdicts_table(runs))
-    found = traced.trace_and_simulate(tmp_path, ["halo2d"], ["timer"], recorded_only=True)
-    for one in (
-        call_times.largest_shares(found.shares),
-        call_times.with_published_sizes(found.sizes),
-        predicted.prediction_table(found.predicted),
-        traced.beyond_table(found.beyond),
-    ):
-        assert why_empty(one) == "no traced run was recorded"
-    calls = call_times.collective_times(tmp_path, ["timer"], 2, recorded_only=True)
-    assert why_empty(call_times.collective_slowdown(calls)) == "no calls were recorded"
+    calls = collective_times(tmp_path, ["timer"], 2, recorded_only=True)
+    simulated = trace_and_simulate(tmp_path, ["halo2d"], ["timer"], recorded_only=True)
+    assert {why_empty(one) for one in simulated.values()} == {"no traced run was recorded"}
+    names = {"runs": runs, "calls_made": calls, "simulated": simulated}
+    names |= {"untraced": why_empty(*simulated.values())}
+    tags = "shares accumulated read phases claims calls predicted beyond answer"
+    shown, _ = page(*tags.split(), **names)
+    assert not any(len(table) for table in shown.tables.values())
+    assert (
+        shown.whys["accumulated"]
+        == "no runs of real ranks were recorded"
+        == shown.whys["collectives"]
+    )
+    assert shown.answer.answer == CANNOT_TELL and "recorded" in shown.answer.sentence
 
 
 def test_mean_times_of_calls_are_compared_within_a_round():
@@ -193,7 +188,8 @@ def test_mean_times_of_calls_are_compared_within_a_round():
         for number in range(5)
         for noise, mean_us in (("none", 2.0 + number), ("daemon", 3 * (2.0 + number)))
     ]
-    (row,) = call_times.collective_slowdown(pd.DataFrame(rows)).to_dict("records")
+    shown, _ = page("calls", calls_made=pd.DataFrame(rows))
+    (row,) = shown.tables["collectives"].to_dict("records")
     assert row["slowdown"] == pytest.approx(3) and row["rounds"] == 5 and row["quiet_us"] == 4
     assert row["published"] == "12 to 35"
 
@@ -204,22 +200,14 @@ def test_what_a_lone_cpu_loses_is_subtracted_from_simulated_runs():
         | {"noisy_ms": 10.0 / 0.975 + seed, "injected_share": 0.025}
         for seed in range(3)
     ]
-    (row,) = traced.beyond_table(pd.DataFrame(rows)).to_dict("records")
+    names = {"simulated": {"beyond": pd.DataFrame(rows)}, "untraced": ""}
+    shown, _ = page("beyond", case=["program", "ranks", "noise"], **names)
+    (row,) = shown.tables["beyond"].to_dict("records")
     assert row["accumulated"] == pytest.approx(0.1)
     assert (row["accumulated_low"], row["accumulated_high"]) == pytest.approx((0, 0.2))
 
 
-def test_the_error_of_a_prediction_is_a_share_of_the_measured_time():
-    rows = [
-        {"program": "amg", "ranks": 2, "round": k, "measured_ms": 10.0, "simulated_ms": 9.8}
-        for k in range(4)
-    ]
-    table = predicted.prediction_table(pd.DataFrame(rows))
-    assert table["error"].tolist() == pytest.approx([-0.02])
-    assert predicted.prediction_sentence(table).startswith("1 of 1 programs")
-
-
-def test_whom_the_trimmed_mean_judges_otherwise_is_named():
+def test_one_run_that_waited_does_not_decide_the_trimmed_error():
     """Nine runs as simulated, and one that took twice as long; its ranks waited for a CPU."""
     rows = [
         {"program": "amg", "ranks": 2, "round": k, "measured_ms": 10.0 + 0.01 * k}
@@ -227,14 +215,14 @@ def test_whom_the_trimmed_mean_judges_otherwise_is_named():
         for k in range(10)
     ]
     rows[4] |= {"measured_ms": 20.0, "waited_ms": 10.0}
-    table = predicted.prediction_table(pd.DataFrame(rows))
-    (row,) = table.to_dict("records")
+    simulated = {"predicted": pd.DataFrame(rows)}
+    shown, _ = page("predicted", simulated=simulated, untraced="", least=5)
+    (row,) = shown.tables["predicted"].to_dict("records")
     ratios = np.log([one["simulated_ms"] / one["measured_ms"] for one in rows])
     assert np.log1p(row["error"]) == pytest.approx(ratios.mean())
     assert np.log1p(row["error_trimmed"]) == pytest.approx(np.sort(ratios)[1:-1].mean())
     assert abs(row["error_less_waits"]) < 0.01 and abs(row["error_trimmed"]) < 0.01
-    sentence = predicted.prediction_sentence(table)
-    assert sentence.startswith("0 of 1 programs") and "By the trimmed mean amg differs" in sentence
+    assert shown.texts[0].startswith("0 of 1 programs")
 
 
 @needs_mpi
@@ -242,33 +230,32 @@ def test_traced_runs_are_kept_and_a_stopped_campaign_goes_on(tmp_path, monkeypat
     """What is there is not traced again, whether nothing or a round was added."""
     monkeypatch.setenv("OMPI_MCA_mpi_yield_when_idle", "1")
     options = {"length": 0.05, "times": [1, 2], "seeds": 1}
-    first = traced.trace_and_simulate(tmp_path, ["halo3d"], ["timer"], rounds=1, **options)
-    files = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*") if path.is_file()}
-    again = traced.trace_and_simulate(tmp_path, ["halo3d"], ["timer"], rounds=1, **options)
-    unchanged = {path: path.stat().st_mtime_ns for path in files}
-    logs = {path for path in files if path.name.endswith("lock")}
-    assert {one: at for one, at in unchanged.items() if one not in logs} == {
-        one: at for one, at in files.items() if one not in logs
-    }
-    more = traced.trace_and_simulate(tmp_path, ["halo3d"], ["timer"], rounds=2, **options)
-    pd.testing.assert_frame_equal(first.predicted, again.predicted)
-    pd.testing.assert_frame_equal(first.predicted, more.predicted.head(1))
-    assert more.predicted["round"].tolist() == [0, 1] and set(more.beyond["ranks"]) == {2, 4}
-    shown = traced.trace_and_simulate(tmp_path, ["halo3d"], ["timer"], recorded_only=True)
-    pd.testing.assert_frame_equal(shown.beyond, more.beyond)
+    first = trace_and_simulate(tmp_path, ["halo3d"], ["timer"], rounds=1, **options)
+    traces = {path: path.stat().st_mtime_ns for path in (tmp_path / ".calls").glob("**/*.*")}
+    again = trace_and_simulate(tmp_path, ["halo3d"], ["timer"], rounds=1, **options)
+    assert traces == {path: path.stat().st_mtime_ns for path in traces}
+    more = trace_and_simulate(tmp_path, ["halo3d"], ["timer"], rounds=2, **options)
+    pd.testing.assert_frame_equal(first["predicted"], again["predicted"])
+    pd.testing.assert_frame_equal(first["predicted"], more["predicted"].head(1))
+    assert more["predicted"]["round"].tolist() == [0, 1] and set(more["beyond"]["ranks"]) == {2, 4}
+    shown = trace_and_simulate(tmp_path, ["halo3d"], ["timer"], recorded_only=True)
+    pd.testing.assert_frame_equal(shown["beyond"], more["beyond"])
 
 
+@pytest.mark.long
 @needs_mpi
 def test_all_collectives_of_a_run_are_in_the_table(tmp_path, monkeypatch):
     monkeypatch.setenv("OMPI_MCA_mpi_yield_when_idle", "1")
-    times = call_times.collective_times(tmp_path, ["timer"], 2, ranks=[2], calls=5, span_ms=1)
+    times = collective_times(tmp_path, ["timer"], 2, ranks=[2], calls=5, span_ms=1)
     sizes = times.groupby("operation")["bytes"].nunique().to_dict()
     assert sizes == {"allreduce": 4, "bcast": 4, "barrier": 1, "alltoall": 4}
     assert (times["values"] == 5).all() and (times["mean_us"] > 0).all()
-    table = call_times.collective_slowdown(times)
+    shown, _ = page("calls", calls_made=times)
+    table = shown.tables["collectives"]
     assert len(table) == 13 and (table["rounds"] == 2).all()
 
 
+@pytest.mark.long
 @needs_mpi
 def test_two_ranks_under_noise(tmp_path, monkeypatch):
     """Phases differ from run to run, and each CPU is given its share."""
@@ -296,14 +283,63 @@ def test_a_traced_run_is_simulated_as_a_whole(monkeypatch, tmp_path):
     free = LogGOPS(L=0, o=0, g=0, G=0, O=0)
     simulated_ms = simulate(schedule, free).makespan_ns / 1e6
     assert 0 < simulated_ms <= traced.span_ms(calls) * 1.001
-    sizes = call_times.program_sizes(calls, "sweep").set_index("function")
+    sizes = traced.program_sizes(calls, "sweep").set_index("function")
     assert sizes.loc["MPI_Allreduce", "most_bytes"] == 8
-    shares = call_times.function_shares(calls, "sweep")
+    shares = traced.function_shares(calls, "sweep")
     assert shares["of_communication"].sum() == pytest.approx(1)
 
 
-def test_recorded_ranks_are_those_of_the_machine_that_recorded_them():
-    """Whatever MPI and CPUs are here: the table's bytes are the same on every machine."""
-    table = ranks_at_work.ranks_table([2, 4], {"cpus": [0, 1, 2]}).set_index("what")["here"]
-    assert table["MPI"] == "that of the recording" and table["CPUs"] == "3"
-    assert "4 ranks share 3 CPUs" in table["placement"]
+def row(rank, call, start_ns, end_ns, kind="other", size=0, received=0, comm=0):
+    return {
+        "rank": rank,
+        "call": call,
+        "kind": kind,
+        "start_ns": start_ns,
+        "end_ns": end_ns,
+        "bytes": size,
+        "received_bytes": received,
+        "comm": comm,
+    }
+
+
+def collective(rank, call, start_ns, end_ns, size, received, comm=0):
+    return row(rank, call, start_ns, end_ns, "collective", size, received, comm)
+
+
+@pytest.fixture
+def calls():
+    rows = [
+        row(0, "MPI_Init", -5000, 0),
+        row(0, "MPI_Send", 1000, 3000, "send", 8),
+        collective(0, "MPI_Bcast", 4000, 5000, 16, 0),
+        collective(0, "MPI_Allreduce", 6000, 10000, 8, 8),
+        row(0, "MPI_Finalize", 20000, 30000),
+        row(1, "MPI_Init", -4000, 2000),
+        row(1, "MPI_Recv", 2000, 4000, "receive", received=8),
+        collective(1, "MPI_Bcast", 5000, 6000, 0, 16),
+        collective(1, "MPI_Allreduce", 7000, 9000, 8, 8),
+        collective(1, "MPI_Barrier", 9000, 10000, 0, 0, comm=1),
+        row(1, "MPI_Finalize", 12000, 30000),
+    ]
+    return Calls(pd.DataFrame(rows), pd.DataFrame(), {0: (0, 1), 1: (1,)}, 2)
+
+
+def test_time_by_function(calls):
+    shares = traced.function_shares(calls, "known").set_index("function")
+    assert shares.index[0] == "MPI_Allreduce" and len(shares) == 5
+    assert shares.loc["MPI_Allreduce", "of_communication"] == pytest.approx(6 / 13)
+    assert shares.loc["MPI_Allreduce", "share"] == pytest.approx(6 / 30)
+    assert shares.loc["MPI_Allreduce", ["mean_us", "max_us"]].tolist() == [3, 4]
+
+
+def test_a_rank_that_died_counts_to_its_last_call(calls):
+    cut = calls.table[~((calls.table["rank"] == 1) & (calls.table["call"] == "MPI_Finalize"))]
+    shares = traced.function_shares(Calls(cut, pd.DataFrame(), calls.comms, 2))
+    assert shares["share"].iloc[0] == pytest.approx(6 / 28)
+
+
+def test_an_operation_of_all_ranks_counts_one_time(calls):
+    sizes = traced.program_sizes(calls).set_index("function")
+    assert set(sizes["operations"]) == {1}
+    assert sizes["most_bytes"].to_dict() == {"MPI_Allreduce": 8, "MPI_Barrier": 0, "MPI_Bcast": 16}
+    assert sizes["per_second"].tolist() == pytest.approx([1 / 20e-6] * 3)

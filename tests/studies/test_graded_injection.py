@@ -104,7 +104,7 @@ def _shown(pairs: list[list[float]], more: float) -> bool:
 
 def test_interrupts_are_of_the_programs_cpu_and_their_sender_is_elsewhere(binaries):
     """Function calls and shootdowns; the sender's CPU has few of them."""
-    from nbhelpers.injection._interrupts import interrupt_counts
+    from tests.interrupts import interrupt_counts
 
     class Counted(Attachment):
         def released(self, t0_ns):
@@ -130,7 +130,7 @@ def test_interrupts_are_of_the_programs_cpu_and_their_sender_is_elsewhere(binari
         assert here >= 200 and there < here / 4, (name, here, there)
 
 
-@pytest.mark.parametrize("noise", ["tlb", "network", "io_sync", "cache_l3", "migrate"])
+@pytest.mark.parametrize("noise", ["network", "io_sync", "cache_l3", "memory_stream"])
 def test_a_helper_on_the_programs_cpu_is_refused(noise):
     """Its work would be waiting for the CPU, whatever its kind is."""
     assert noise not in AT_THE_PROGRAM
@@ -154,8 +154,8 @@ def test_no_factor_is_injected_by_a_helper_on_the_programs_cpu():
 def test_interrupts_by_a_helper_are_refused(monkeypatch):
     if len(os.sched_getaffinity(0)) < 2:
         pytest.skip("there is one CPU")
-    monkeypatch.setattr("nbhelpers.injection._interrupts.may_count_cpus", lambda: False)
-    with pytest.raises(Unavailable, match="without a helper on it"):
+    monkeypatch.setattr("nbhelpers.injection.stressors.may_count_cpus", lambda: False)
+    with pytest.raises(Unavailable, match="no other CPU can be interrupted here"):
         dose_cells(factors()["reschedule-interrupts"], victim("compute"), 2.0, 1.0)
 
 

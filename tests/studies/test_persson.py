@@ -3,6 +3,9 @@ measuring.
 """
 
 import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -12,20 +15,19 @@ from nbhelpers.files import to_json, write_atomically
 from nbhelpers.machine import doctor
 from nbhelpers.measurement import recorded_runs
 from nbhelpers.noise import NoiseConfig
-from nbhelpers.studies.design import cached_design, placement_table
-from nbhelpers.studies.persson import (
-    baseline_campaign,
-    injected_campaign,
-    label_length_runs,
+from nbhelpers.studies.design import Design, cached_design, placement_table
+from nbhelpers.studies.persson.campaigns import (
+    WorstTrace,
+    attachments,
     label_runs,
-    length_campaign,
-    planted_traces,
-    replay_table,
-    slowdown_table,
     worst_traces,
 )
-from nbhelpers.studies.persson.fairness import repeat_config
+from nbhelpers.studies.persson.fairness import planted_traces, repeat_config
+from nbhelpers.studies.replays import replayed_runs
 from nbhelpers.workloads import binary_folder
+
+from ..cells import run_cells
+from ..shown import Shown
 
 needs = pytest.mark.skipif(
     os.geteuid() != 0
@@ -35,6 +37,30 @@ needs = pytest.mark.skipif(
 )
 
 
+@dataclass
+class Folders:
+    """Stands for the study of the page."""
+
+    data: Path
+
+    def of(self, stage: str) -> "Folders":
+        return self
+
+    def handed_on(self, name: str) -> Path:
+        return self.data / name
+
+
+def page(folder: Path, design: Design, tag: str, **more: Any) -> dict[str, Any]:
+    """The cells of page 40 that have a tag, with data in a folder."""
+    known = {"study": Folders(folder), "design": design, "recorded_only": False, "seed": 0}
+    known |= {"baseline_runs": 3, "runs": 2, "length_runs": 1, "traces": 1, "each_model": False}
+    return run_cells("40-mitigations", tag, **(known | {"beside": ()} | more))
+
+
+def worst_of(folder: Path, design: Design, baseline: pd.DataFrame) -> list[WorstTrace]:
+    return page(folder, design, "worst", baseline=baseline)["natural"]
+
+
 @pytest.fixture(scope="module")
 def study(tmp_path_factory):
     folder = tmp_path_factory.mktemp("study")
@@ -42,57 +68,49 @@ def study(tmp_path_factory):
         folder / "nbody.json", to_json({"size": 1600, "target_seconds": 0.03, "threads": 0})
     )  # a calibration beside other tests may end anywhere
     design = cached_design(folder, ["Rm", "TP"], 0.03, programs=("nbody",), models=("omp",))
-    runs = label_runs(baseline_campaign(folder / "baseline", design, runs=3).run())
-    return folder, design, runs
+    return folder, design, page(folder, design, "baseline")["baseline"]
 
 
+@pytest.mark.long
 @needs
 def test_the_worst_trace_is_replayed_beside_every_configuration(study):
     folder, design, baseline = study
-    worst = worst_traces(folder / "baseline", baseline)
+    worst = worst_of(folder, design, baseline)
     traced = baseline[baseline["trace"] == "traced"]
     excess = traced["seconds"] / traced.groupby("config")["seconds"].transform("mean")
-    assert (
-        len(worst) == 1
-        and worst[0].seconds in set(traced["seconds"])
-        and worst[0].run in set(traced["run"])
-    )
-    assert excess.max() >= 1 and set(worst[0].configs) == {"improved", "pessimistic"}
-    campaign = injected_campaign(folder / "injected", design, worst, runs=2)
+    assert len(worst) == 1 and worst[0].run == traced.loc[excess.idxmax(), "run"]
+    assert set(worst[0].configs) == {"improved", "pessimistic"}
+    beside = attachments(folder / "injected")[1]
+    campaign = page(folder, design, "injected", worst=worst, beside=beside)["campaign"]
     injected = label_runs(campaign.run())
     assert len(injected) == 2 * (2 + 2 + 2), (
         "undisturbed, improved, and two more modes where the trace came from"
     )
-    assert len(slowdown_table(injected)) == 2 and len(replay_table(injected, worst)) == 3
+    given = {"worst": worst, "study": Shown()}
+    found = run_cells("40-mitigations", "described", **given)["described"]
+    shown = run_cells("42-fairness", "accuracy", injected=injected, worst=found, study=Shown())
+    assert len(shown["replays"]) == 3
     assert (placement_table(injected)["placed"] == placement_table(injected)["runs"]).all()
-    again = injected_campaign(
-        folder / "injected",
-        cached_design(
-            folder, ["Rm", "TP"], 0.03, programs=("nbody",), models=("omp",), recorded_only=True
-        ),
-        worst_traces(folder / "baseline", baseline),
-        runs=2,
-        recorded_only=True,
-    )
-    assert label_runs(again.run())["seconds"].tolist() == injected["seconds"].tolist()
+    known = {"programs": ("nbody",), "models": ("omp",), "recorded_only": True}
+    same = cached_design(folder, ["Rm", "TP"], 0.03, **known)
+    again = worst_of(folder, same, baseline)
+    read = page(folder, same, "injected", worst=again, recorded_only=True)["campaign"]
+    assert label_runs(read.run())["seconds"].tolist() == injected["seconds"].tolist()
 
 
 @needs
 def test_without_traces_a_given_config_is_replayed(study, tmp_path):
     folder, design, baseline = study
-    config = next(iter(worst_traces(folder / "baseline", baseline)[0].configs.values()))
-    config.write(tmp_path / "noise-config.json")
+    config = worst_of(folder, design, baseline)[0].configs["improved"]
+    path = config.write(tmp_path / "noise-config.json")
     untraced = baseline.drop(columns="trace_events")
-    found = worst_traces(folder / "baseline", untraced, fallback=tmp_path / "noise-config.json")
-    assert (
-        found[0].run == -1
-        and found[0].configs["improved"].digest
-        == NoiseConfig.read(tmp_path / "noise-config.json").digest
-    )
+    [found] = worst_traces(folder / "baseline/traces", untraced, fallback=path)
+    assert found.run == -1 and found.configs["improved"].digest == NoiseConfig.read(path).digest
     with pytest.raises(InputError, match="no trace to replay"):
-        worst_traces(folder / "baseline", untraced)
+        worst_traces(folder / "baseline/traces", untraced)
 
 
+@pytest.mark.long
 @needs
 def test_a_planted_disturbance_is_traced_and_replayed_as_long_as_a_program_of_twice_the_length_runs(
     study,
@@ -101,51 +119,33 @@ def test_a_planted_disturbance_is_traced_and_replayed_as_long_as_a_program_of_tw
     arguments = folder / "planted", design, baseline, folder / "baseline" / "traces", ("nbody",)
     planted = planted_traces(*arguments)
     again = planted_traces(*arguments, recorded_only=True)
-    assert [trace.label for trace in planted] == ["planted-omp"] and planted[0].configs[
-        "improved"
-    ].digest == again[0].configs["improved"].digest
-    events = planted[0].configs["improved"].events()
+    assert [trace.label for trace in planted] == ["planted-omp"]
+    config = planted[0].configs["improved"]
+    assert config.digest == again[0].configs["improved"].digest
+    events = config.events()
     planned_ns = recorded_runs(folder / "planted")["hog_planned_ns"].iloc[0]
     assert 0.1 < events[events["source"] == "hog"]["duration_ns"].sum() / planned_ns < 1.1, (
         "what of the hogs' blocks lies in the run"
     )
-    injected = label_runs(
-        injected_campaign(folder / "planted-injected", design, planted, runs=2).run()
-    )
-    assert (
-        set(injected["trace"]) == {"undisturbed", "planted-omp"}
-        and len(replay_table(injected, planted)) == 3
-    )
-    runs = label_length_runs(
-        length_campaign(folder / "lengths", design, planted, runs=1).run()
-    ).set_index(["length", "noise_kind"])
-    assert (
-        1.9
-        < (runs.loc[("x2", "undisturbed"), "bodies"] / runs.loc[("x1", "undisturbed"), "bodies"])
-        ** 2
-        < 2.1
-    ), "the work of N-body grows with its square"
-    assert (
-        runs.loc["x1", "noise"].to_dict() == runs.loc["x2", "noise"].to_dict()
-        and runs["noise"].nunique() == 3
-    )
-    assert (
-        runs.loc[
-            [("x1", "fixed"), ("x2", "fixed"), ("x1", "scaled"), ("x2", "scaled")],
-            "injected_events",
-        ]
-        > 0
-    ).all()
-    assert (
-        length_campaign(folder / "lengths", design, [], runs=1) is None
-        and planted_traces(*arguments[:4], ()) == []
-    )
+    known = page(folder, design, "injected", worst=planted, runs=2)
+    assert set(label_runs(known["campaign"].run())["trace"]) == {"undisturbed", "planted-omp"}
+    page(folder, design, "lengths", hogged=planted, replays=known["replays"])
+    runs = run_cells("42-fairness", "lengths", before=Folders(folder))["lengths"]
+    runs = runs.set_index(["length", "noise_kind"])
+    longer = runs.loc["x2", "bodies"] / runs.loc["x1", "bodies"]
+    assert ((longer**2).between(1.9, 2.1)).all(), "the work of N-body grows with its square"
+    assert runs.loc["x1", "noise"].to_dict() == runs.loc["x2", "noise"].to_dict()
+    assert runs["noise"].nunique() == 3
+    assert (runs.drop("undisturbed", level="noise_kind")["injected_events"] > 0).all()
+    assert planted_traces(*arguments[:4], ()) == []
+    page(folder / "none", design, "lengths", hogged=[], replays=known["replays"])
+    assert replayed_runs(folder / "none/lengths").empty
 
 
 @needs
 def test_repeated_noise_is_as_much_a_second(study):
-    folder, _, baseline = study
-    config = worst_traces(folder / "baseline", baseline)[0].configs["improved"]
+    folder, design, baseline = study
+    config = worst_of(folder, design, baseline)[0].configs["improved"]
     assert repeat_config(config, 1).digest == config.digest
     thrice = repeat_config(config, 3)
     assert (

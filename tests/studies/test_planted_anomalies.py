@@ -6,30 +6,35 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from nbhelpers.answers import CANNOT_TELL, NO, YES
 from nbhelpers.machine import doctor
 from nbhelpers.measurement import Campaign, Cell, finished, recorded_runs
 from nbhelpers.noise import average_noise
 from nbhelpers.studies.planted_anomalies import (
-    describe_configs,
-    describe_schedules,
     median_run,
     narrow_means,
-    planted_campaign,
     planted_schedules,
-    planted_sentences,
-    planted_table,
     traced_configs,
 )
 from nbhelpers.tracing import Tracer, read_traces
 from nbhelpers.workloads import nbody
+from tests.cells import run_cells
+from tests.shown import Shown
 
 
 @pytest.mark.parametrize("cpus", [2, 8, 128])
 def test_schedules_take_from_a_fifth_to_the_whole_of_a_run(cpus):
-    table = describe_schedules(planted_schedules(10, 0.4, cpus, seed=1), 0.4)
-    assert np.allclose(table["share"], np.linspace(0.2, 1.0, 10), atol=1e-6)
-    assert table["longest_ms"].max() <= 60
-    assert (table["share"] / table["cpus"].str.split().str.len()).max() <= 0.9
+    schedules = planted_schedules(10, 0.4, cpus, seed=1)
+    lengths_ms = [total_ms(schedule) for schedule in schedules]
+    shares = np.array([sum(lengths) for lengths in lengths_ms]) / 400
+    assert np.allclose(shares, np.linspace(0.2, 1.0, 10), atol=1e-6)
+    assert max(map(max, lengths_ms)) <= 60
+    assert (shares / [len(schedule) for schedule in schedules]).max() <= 0.9
+
+
+def total_ms(schedule) -> list[float]:
+    """Lengths of the blocks of all CPUs."""
+    return [length / 1e6 for blocks in schedule.values() for _, length in blocks]
 
 
 def test_schedules_depend_on_the_seed_only():
@@ -40,33 +45,58 @@ def test_schedules_depend_on_the_seed_only():
     )
 
 
-def runs_of(**cells: tuple[float, float]) -> pd.DataFrame:
-    random = np.random.default_rng(0)
+def planted(*ratios: float, rounds: int = 12, spread: float = 0.01) -> pd.DataFrame:
+    """Rounds of undisturbed runs of 0.4 s, disturbed ones of 0.5 s, and replays by the ratios."""
+    wave = spread * np.sin(np.arange(rounds) * 2.4)
+    cells = {"undisturbed": 0.4}
+    for case, ratio in enumerate(ratios, start=1):
+        cells |= {f"disturbed {case}": 0.5, f"replayed {case}": 0.5 * ratio}
     return pd.concat(
         [
-            pd.DataFrame({"cell": name.replace("_", " "), "seconds": random.normal(mean, sd, 200)})
-            for name, (mean, sd) in cells.items()
-        ]
+            pd.DataFrame(
+                {"cell": cell, "round": range(rounds), "epoch": 0}
+                | {"seconds": mean * (1 + np.roll(wave, place))}
+            )
+            for place, (cell, mean) in enumerate(cells.items())
+        ],
+        ignore_index=True,
     )
 
 
-def test_the_table_tells_a_good_replay_from_a_bad_one():
-    runs = runs_of(
-        undisturbed=(0.4, 0.01),
-        disturbed_1=(0.5, 0.01),
-        replayed_1=(0.505, 0.01),
-        disturbed_2=(0.401, 0.02),
-        replayed_2=(0.5, 0.02),
-    )
-    table = planted_table(runs).set_index("case")
-    assert (
-        table.loc[1, "ratio"] == pytest.approx(1.01, abs=0.005)
-        and table.loc[1, "ratio_low"] < table.loc[1, "ratio"] < table.loc[1, "ratio_high"]
-    )
-    assert table["baseline_outside"].tolist() == [True, False]
-    assert table.loc[2, "ratio_low"] > 1
-    told = " ".join(planted_sentences(table.reset_index()))
-    assert "2 planted anomalies" in told and "in 1 of 2 cases" in told and "In 0 of 2" in told
+def page(runs: pd.DataFrame) -> dict:
+    """The cells of page 35 on these runs."""
+    found = Shown()
+    known = {"ok": runs, "numbers": range(1, 11), "seed": 0, "study": Shown(), "found": found}
+    for tag in ("means", "answer"):
+        known = run_cells("35-planted-anomaly", tag, **known)
+    return known
+
+
+@pytest.mark.parametrize(
+    ("runs", "word"),
+    [
+        (planted(1.0, 1.01, 0.99), YES),
+        (planted(1.0, 1.0, 0.8), NO),
+        (planted(1.0, 1.0, spread=0.3), CANNOT_TELL),
+        (planted(1.0, rounds=2), CANNOT_TELL),
+    ],
+)
+def test_planted_disturbances_cost_the_same_in_replay_or_one_is_shown_not_to(runs, word):
+    found = page(runs)["found"].answer
+    assert found.answer == word
+
+
+def test_the_number_of_planted_replays_is_their_ratio_of_means():
+    runs = planted(1.02, 0.97)
+    means = runs.groupby("cell")["seconds"].mean()
+    ratios = [means[f"replayed {case}"] / means[f"disturbed {case}"] for case in (1, 2)]
+    known = page(runs)
+    found, table = known["found"].answer, known["table"]
+    assert table["ratio"].tolist() == pytest.approx(ratios)
+    assert table["baseline_outside"].all()
+    assert ((table["ratio_low"] < table["ratio"]) & (table["ratio"] < table["ratio_high"])).all()
+    assert found.value == pytest.approx(np.sqrt(np.prod(ratios)), rel=1e-6)
+    assert found.n == 12 and f"{abs(np.array(ratios) - 1).max():.1%} at most" in found.sentence
 
 
 @pytest.mark.parametrize(
@@ -86,6 +116,7 @@ def test_the_run_of_median_run_time_is_not_moved_by_one_that_was_disturbed(secon
     assert median_run(runs)["run"].tolist() == [chosen]
 
 
+@pytest.mark.long
 @pytest.mark.skipif(
     doctor().capabilities.tracer == "detours",
     reason="this machine cannot trace (no tracefs, or not root)",
@@ -106,10 +137,6 @@ def test_a_planted_case_goes_through_the_whole_chain(tmp_path, binaries):
         configs[0].provenance["run"] == traced["run"].iloc[1]
         and configs[0].provenance["seconds_of_all"] == traced["seconds"].tolist()
     )
-    assert (
-        describe_configs(configs).loc[0, ["fastest", "seconds", "slowest"]].tolist()
-        == traced["seconds"].tolist()
-    )
     first = traced[traced["round"] == 0]
     alone = traced_configs(
         tmp_path / "traced", workload, schedules, average, recorded_only=True, traces=1
@@ -117,27 +144,31 @@ def test_a_planted_case_goes_through_the_whole_chain(tmp_path, binaries):
     assert alone.provenance["run"] == first["run"].iloc[0], (
         "a recording of one traced run a case is enough"
     )
-    planned_ms = describe_schedules(schedules, 1.0)["total_ms"][0]
-    traced_ms = describe_configs(configs)["realtime_ms"][0]
+    planned_ms = sum(total_ms(schedules[0]))
+    traced_ms = realtime_ms(configs[0])
     assert 0.3 * planned_ms < traced_ms < 1.3 * planned_ms, (
         "what the hog took is in the config (blocks after the run's end are not)"
     )
-    runs = finished(
-        planted_campaign(tmp_path / "replayed", workload, schedules, configs, runs=3).run()
-    )
-    table = planted_table(runs)
+    known = {"study": Shown(data=tmp_path), "stage10": Shown(workload=workload), "numbers": [1]}
+    known |= {"schedules": schedules, "configs": configs, "runs": 3, "most_runs": 3}
+
+    def campaign(recorded_only: bool) -> pd.DataFrame:
+        how = {"seed": 0, "recorded_only": recorded_only}
+        given = known | {"how": how, "recorded_only": recorded_only}
+        return run_cells("35-planted-anomaly", "campaign", **given)["ok"]
+
+    runs = campaign(recorded_only=False)
+    table = page(runs)["table"]
     assert table["runs"].tolist() == [3] and table["ratio"].between(0.2, 5).all()
-    again = planted_campaign(
-        tmp_path / "replayed",
-        workload,
-        schedules,
-        traced_configs(tmp_path / "traced", workload, schedules, average, recorded_only=True),
-        runs=3,
-        recorded_only=True,
-    )
-    assert len(finished(again.run())) == len(runs), (
+    assert len(campaign(recorded_only=True)) == len(runs), (
         "recorded data are enough to make the table again"
     )
+
+
+def realtime_ms(config) -> float:
+    """What a config has of real-time events."""
+    events = config.events()
+    return float(events.loc[events["policy"] == "SCHED_FIFO", "duration_ns"].sum() / 1e6)
 
 
 def test_means_are_narrow_when_every_disturbed_case_is():

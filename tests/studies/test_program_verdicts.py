@@ -40,6 +40,6 @@ def test_a_replay_is_as_slow_as_the_worst_run_if_that_is_shown(replayed, undistu
 )
 def test_that_nothing_changes_has_to_be_shown(after, expected):
     steps = SimpleNamespace(outcome=Outcome("seconds"))
-    found = _change(steps, "Slower?", compare(runs(1.0, 0.002), after), "it", 20)
+    found = _change(steps, compare(runs(1.0, 0.002), after), "it", 20)
     assert found.answer == expected
     assert ("would settle it" in found.sentence) == (expected == CANNOT)

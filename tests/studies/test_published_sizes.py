@@ -10,7 +10,7 @@ import pytest
 from nbhelpers.errors import InputError
 from nbhelpers.report import published_table
 from nbhelpers.studies import design
-from nbhelpers.studies.cui import runtime_design
+from nbhelpers.studies.cui.campaign import runtime_design
 from nbhelpers.workloads import binary_folder
 from nbhelpers.workloads.sizes import stream_elements
 

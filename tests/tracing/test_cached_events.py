@@ -1,6 +1,7 @@
-"""Tables of traces cached as Parquet: the same as from the traces, and never of another trace."""
+"""Tables of traces that are cached: the same as from the traces, and never of another trace."""
 
 import gzip
+import os
 import shutil
 from pathlib import Path
 
@@ -20,7 +21,6 @@ from nbhelpers.tracing import (
     read_traces,
     stolen_times,
 )
-from nbhelpers.tracing._cached_events import FOLDER
 from nbhelpers.tracing.hypervisor import stolen_time
 
 from .conftest import osnoise_file
@@ -47,13 +47,14 @@ def traces(data, tmp_path):
     return tmp_path
 
 
-def kept(folder):
-    return sorted(path.name for path in (folder / FOLDER).glob("*"))
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path, monkeypatch):
+    """A folder of results of this test alone."""
+    monkeypatch.setattr(campaign, "results", lambda: tmp_path / "build")
 
 
 def test_the_second_reading_is_of_the_kept_file(traces, monkeypatch):
     first = read_traces(traces, RUNS)
-    assert kept(traces) == ["run-000000.osnoise.parquet", "run-000003.osnoise.parquet"]
     assert len(first) > 500
     plain = [read_osnoise(traces / f"run-{run:06d}.osnoise.gz", run=run) for run in RUNS["run"]]
     monkeypatch.setattr(campaign, "_READERS", dict.fromkeys(campaign._READERS))  # reads nothing
@@ -70,17 +71,6 @@ def test_another_trace_of_the_same_name_is_read(traces, data):
     pd.testing.assert_frame_equal(events[events["run"] == 0].reset_index(drop=True), again)
 
 
-@pytest.mark.parametrize("content", [b"", b"PAR1", b"not Parquet" * 100])
-def test_a_damaged_kept_file_is_made_anew(traces, content):
-    first = read_traces(traces, RUNS)
-    file = traces / FOLDER / "run-000003.osnoise.parquet"
-    whole = file.read_bytes()
-    for damage in (content, whole[: len(whole) // 2]):
-        file.write_bytes(damage)
-        assert_same(read_traces(traces, RUNS), first)
-        assert file.read_bytes() == whole
-
-
 def test_a_damaged_trace_is_refused_though_its_events_were_kept(traces):
     read_traces(traces, RUNS)
     path = traces / "run-000003.osnoise.gz"
@@ -90,28 +80,26 @@ def test_a_damaged_trace_is_refused_though_its_events_were_kept(traces):
 
 
 def test_where_nothing_can_be_written_the_trace_is_read_each_time(traces):
-    (traces / FOLDER).write_text("no folder")  # root may write into any folder, but not into this
+    (traces / "build").write_text("no folder")  # root may write into any folder, but not into this
     first = read_traces(traces, RUNS)
     assert_same(read_traces(traces, RUNS), first)
-    assert (traces / FOLDER).read_text() == "no folder"
 
 
-def test_recorded_traces_stay_as_they_are(tmp_path, monkeypatch):
-    monkeypatch.setattr("nbhelpers.tracing._cached_events.results", lambda: tmp_path / "build")
-    runs = finished(recorded_runs(BASELINE)).query("cell == 'traced'").head(3)
-    before = sorted((BASELINE / "traces").rglob("*"))
-    first = read_traces(BASELINE / "traces", runs)
-    assert sorted((BASELINE / "traces").rglob("*")) == before
-    files = [path.name for path in (tmp_path / "build/events").glob("*.parquet")]
-    assert len(files) == 6 and sum(name.endswith(".stolen.parquet") for name in files) == 3
-    assert_same(read_traces(BASELINE / "traces", runs), first)
+def test_nothing_is_cached_beside_data_nor_read_from_a_folder_of_others(traces, monkeypatch):
+    """A pickle can run code: it is never read from where others may have put one."""
+    before = sorted(path.name for path in traces.glob("*"))
+    read_traces(traces, RUNS)
+    assert sorted(path.name for path in traces.glob("*")) == sorted([*before, "build"])
+    assert campaign._cache().location
+    uid = os.geteuid()
+    monkeypatch.setattr(os, "geteuid", lambda: uid + 1)
+    assert campaign._cache().location is None
 
 
 @pytest.mark.parametrize("events_first", [True, False])
 def test_a_recording_is_decoded_one_time_for_both_of_its_tables(
     tmp_path, monkeypatch, events_first
 ):
-    monkeypatch.setattr("nbhelpers.tracing._cached_events.results", lambda: tmp_path / "build")
     runs = finished(recorded_runs(BASELINE)).query("cell == 'traced'").head(3)
     folder = BASELINE / "traces"
     (read_traces if events_first else stolen_times)(folder, runs)
@@ -132,19 +120,8 @@ def assert_rows_of(run, table, plain):
     pd.testing.assert_frame_equal(rows.astype(texts), plain.astype(texts), check_exact=True)
 
 
-def test_gaps_that_others_look_for_are_read_from_the_recording(tmp_path, monkeypatch):
-    monkeypatch.setattr("nbhelpers.tracing._cached_events.results", lambda: tmp_path / "build")
-    runs = finished(recorded_runs(BASELINE)).query("cell == 'traced'").head(1)
-    usual = stolen_times(BASELINE / "traces", runs)
-    ticks = stolen_times(BASELINE / "traces", runs, method="ticks")
-    assert (usual.attrs["method"], ticks.attrs["method"]) == ("account", "ticks")
-    longer = stolen_times(BASELINE / "traces", runs, shortest_us=1e6)
-    assert len(usual) and not len(longer)
-
-
 def test_run_by_run_the_average_and_the_delta_are_the_same(tmp_path, monkeypatch):
     """Exactly: what a config is made of must not depend on how much fits into memory."""
-    monkeypatch.setattr("nbhelpers.tracing._cached_events.results", lambda: tmp_path / "build")
     runs = finished(recorded_runs(BASELINE)).query("cell == 'traced'").head(12)
     folder = BASELINE / "traces"
     events = read_traces(folder, runs)
@@ -164,21 +141,6 @@ def test_run_by_run_the_average_and_the_delta_are_the_same(tmp_path, monkeypatch
     )
 
 
-def test_processes_read_ahead_and_leave_errors_to_the_reader(traces, monkeypatch):
-    monkeypatch.setattr(campaign, "_MANY_BYTES", 1)
-    (one,) = each_trace(traces, RUNS.head(1))
-    assert len(one) > 500
-    shutil.rmtree(traces / FOLDER)
-    (traces / "run-000003.osnoise.gz").write_bytes(b"no trace\n")
-    tables = each_trace(traces, RUNS)
-    monkeypatch.setattr(campaign, "_READERS", {"osnoise": None})  # who is ahead has read it
-    assert_same(next(tables), one)
-    monkeypatch.undo()
-    with pytest.raises(InputError, match="run-000003"):
-        next(tables)
-
-
 def test_a_run_without_a_trace_is_an_error(traces):
     with pytest.raises(InputError, match="run 7 has no trace"):
         list(each_trace(traces, pd.DataFrame({"run": [0, 7]})))
-    assert kept(traces) == ["run-000000.osnoise.parquet"]

@@ -6,22 +6,21 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from nbhelpers.account.gaps import explained_gaps, loop_gaps
 from nbhelpers.errors import InputError
 from nbhelpers.machine import doctor
 from nbhelpers.measurement import run_once
-from nbhelpers.studies.loop_and_trace import compare_loop_with_trace, loop_sentences, rhythm_of
 from nbhelpers.tracing import (
     Tracer,
     detour_workload,
     read_tracepoints,
     read_traces,
-    stolen_time_sentence,
-    stolen_time_table,
     stolen_times,
     with_stolen_time,
 )
 from nbhelpers.tracing.hypervisor import stolen_from_tracepoints, stolen_time
-from nbhelpers.tracing.stolen_shares import explained_gaps, gap_causes
+from tests.cells import run_cells
+from tests.shown import Shown
 
 TICK_NS, TICK_TAKES_NS = 4_000_000, 12_000
 WORKLOAD, KWORKER = 100, 7
@@ -72,54 +71,32 @@ def test_the_account_finds_the_gaps_that_a_loop_saw_and_no_kernel_event_explains
         )
 
 
-def test_late_ticks_are_a_lower_bound_of_the_same_gaps(recording):
-    account, ticks = stolen_time(recording), stolen_time(recording, "ticks")
-    assert len(ticks) == len(account) and set(ticks["source"]) == {"late tick"}
-    for seen, whole in zip(
-        ticks.sort_values(["cpu", "start_ns"]).itertuples(),
-        account.sort_values(["cpu", "start_ns"]).itertuples(),
-    ):
-        assert (
-            whole.start_ns <= seen.start_ns
-            and abs(seen.end_ns - whole.end_ns) < 50_000
-            and seen.duration_ns <= whole.duration_ns
-        )
+def stolen_table(runs: pd.DataFrame, stolen: pd.DataFrame) -> pd.Series:
+    """The row of page 37 on two CPUs."""
+    study = Shown(machine={"machine": {"cpus": [0, 1]}})
+    known = {"traced": runs, "stolen": stolen, "study": study}
+    return run_cells("37-worst-runs", "stolen", **known)["steal"].iloc[0]
 
 
 def test_the_sum_agrees_with_the_kernels_own_ticks_of_steal(recording):
     stolen = stolen_time(recording)
-    table = stolen_time_table(
-        pd.DataFrame({"run": [0], "seconds": [2.04], "status": "ok", "steal_s": [0.02]}),
-        stolen,
-        cpus=2,
-    ).iloc[0]
-    assert (
-        abs(table["account_ms"] - table["steal_ms"]) <= 10
-    )  # each CPU's steal is counted in whole ticks of 10 ms
-    assert (
-        table["gaps_ms"] == pytest.approx(stolen["duration_ns"].sum() / 1e6)
-        and table["gaps_ms"] <= table["account_ms"]
-    )
-    assert table["account_share"] == pytest.approx(table["account_ms"] / 20)
-    assert np.isnan(
-        stolen_time_table(
-            pd.DataFrame({"run": [0], "seconds": [2.04], "steal_s": [0.0]}),
-            stolen_time(recording, "ticks"),
-            2,
-        )["account_share"][0]
-    )
+    runs = pd.DataFrame({"run": [0], "region_seconds": [2.04], "steal_s": [0.02]})
+    row = stolen_table(runs, stolen)
+    # each CPU's steal is counted in whole ticks of 10 ms
+    assert abs(row["account_ms"] - row["steal_ms"]) <= 10
+    assert row["gaps_ms"] == pytest.approx(stolen["duration_ns"].sum() / 1e6)
+    assert row["gaps_ms"] <= row["account_ms"]
+    assert row["account_share"] == pytest.approx(row["account_ms"] / 20)
 
 
 def test_what_gaps_are_made_of_adds_up(recording, gaps):
     events, stolen = read_tracepoints(recording), stolen_time(recording)
-    table = gap_causes(explained_gaps(gaps, events, stolen))
-    parts = table[["kernel_ms", "stolen_ms", "edges_ms", "unexplained_ms"]].sum(axis=1)
-    assert (parts >= table["gaps_ms"] - 1e-6).all() and (parts <= table["gaps_ms"] * 1.1).all()
-    assert table["stolen_ms"].sum() == pytest.approx(stolen["duration_ns"].sum() / 1e6, rel=0.01)
-    without = gap_causes(explained_gaps(gaps, events, stolen.iloc[:0]))
-    assert (without["edges_ms"] + without["unexplained_ms"]).sum() > (
-        table["edges_ms"] + table["unexplained_ms"]
-    ).sum() + 15
+    found = explained_gaps(gaps, events, stolen)
+    explained = found["kernel_ns"] + found["stolen_ns"]
+    assert explained.sum() <= 1.1 * found["duration_ns"].sum()
+    assert found["stolen_ns"].sum() == pytest.approx(stolen["duration_ns"].sum(), rel=0.01)
+    without = explained_gaps(gaps, events, stolen.iloc[:0])
+    assert explained.sum() - without["kernel_ns"].sum() > 15e6 and not without["stolen_ns"].any()
 
 
 def made_up(pauses, seconds=0.2, cpu=0, seed=0, with_account=True, without_interrupts=False):
@@ -217,23 +194,14 @@ def test_known_pauses_are_found_with_their_length_and_within_their_slack(seed):
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_late_ticks_see_no_more_than_there_was_and_their_share_estimates_it(seed):
+def test_the_share_of_late_ticks_estimates_what_was_stolen(seed):
     pauses = random_pauses(seed)
-    ticks = stolen_from_tracepoints(
-        made_up(pauses, seed=seed, with_account=False), [WORKLOAD], (0, 200_000_000)
-    )
-    assert ticks.attrs["method"] == "ticks"
-    for gap in ticks.itertuples():
-        begin, length = next(
-            (begin, length)
-            for begin, length in pauses
-            if begin <= gap.end_ns <= begin + length + 20_000
-        )
-        assert gap.start_ns >= begin - 5000 and gap.duration_ns <= length + 10_000
+    raw = made_up(pauses, seed=seed, with_account=False)
+    stolen = stolen_from_tracepoints(raw, [WORKLOAD], (0, 200_000_000))
+    assert stolen.empty and stolen.attrs["method"] == "not recorded"
     true_share = sum(length for _, length in pauses) / 200_000_000
-    assert ticks.attrs["away_share"] == pytest.approx(
-        true_share, abs=len(pauses) / 50
-    )  # each pause is off by a tick at most
+    # each pause is off by a tick at most
+    assert stolen.attrs["away_share"] == pytest.approx(true_share, abs=len(pauses) / 50)
 
 
 def test_a_cpu_that_never_pauses_has_no_gap():
@@ -291,15 +259,6 @@ def test_a_thread_that_was_away_without_a_report_is_not_taken_for_a_pause():
     assert stolen_from_tracepoints(silent, [WORKLOAD], (0, 200_000_000)).empty
 
 
-def test_wrong_words_are_told():
-    with pytest.raises(InputError, match="unknown method"):
-        stolen_from_tracepoints(made_up([]), [WORKLOAD], (0, 1), method="guess")
-    with pytest.raises(InputError, match="account was not recorded"):
-        stolen_from_tracepoints(
-            made_up([], with_account=False), [WORKLOAD], (0, 1), method="account"
-        )
-
-
 def test_without_any_recording_of_tracepoints_there_is_nothing_and_with_some_it_is_an_error(
     tmp_path, recording
 ):
@@ -334,54 +293,35 @@ def test_a_recording_of_this_machine_has_the_account(tmp_path, binaries):
     assert stolen["duration_ns"].sum() <= row["seconds"] * 1e9 * len(stolen.attrs["cpus"])
 
 
-def test_the_rhythm_of_gaps_is_found():
-    random, tick = np.random.default_rng(2), np.arange(50) * 10_000_000
-    in_step = pd.concat(
-        [
-            pd.DataFrame({"cpu": cpu, "start_ns": tick + phase + random.integers(0, 20_000, 50)})
-            for cpu, phase in ((0, 3_000_000), (1, 8_700_000))
-        ]
-    )
-    assert rhythm_of(in_step) == (10.0, pytest.approx(1, abs=0.01))
-    at_random = in_step.assign(start_ns=random.integers(0, 500_000_000, 100))
-    assert rhythm_of(at_random)[1] < 0.4 and rhythm_of(in_step.iloc[:5])[1] == 0
-    mixed = pd.concat([in_step, at_random.assign(start_ns=random.integers(0, 500_000_000, 100))])
-    assert rhythm_of(mixed)[0] == 10.0 and 0.3 < rhythm_of(mixed)[1] < 0.7
-
-
 @pytest.mark.skipif(
     doctor().capabilities.tracer != "tracepoints",
     reason="this machine does not trace by tracepoints (no tracefs, not root, or it has osnoise)",
 )
 def test_a_loop_beside_the_trace_shares_its_gaps_out(tmp_path, binaries):
-    table = compare_loop_with_trace(tmp_path, 2, 0.1)
+    looped, gaps = loop_gaps(tmp_path, 2, 0.1)
+    assert len(looped) == 2 and (looped["loop_s"] > 0.1).all()
+    again, _ = loop_gaps(tmp_path, 2, 0.1, recorded_only=True)
+    pd.testing.assert_frame_equal(again, looped)
+    table = page_of(looped, gaps)
     parts = table[["kernel_ms", "stolen_ms", "edges_ms", "unexplained_ms"]]
-    assert (
-        len(table) == 2
-        and (table["gaps"] > 0).all()
-        and (table["loop_s"] > 0.1).all()
-        and (parts >= 0).all(axis=None)
-    )
+    assert (table["gaps"] > 0).all() and (parts >= 0).all(axis=None)
     assert parts.sum(axis=1).to_numpy() == pytest.approx(table["gaps_ms"].to_numpy(), rel=0.2)
-    pd.testing.assert_frame_equal(
-        compare_loop_with_trace(tmp_path, 2, 0.1, recorded_only=True), table
-    )
-    assert (
-        "no record explains" in loop_sentences(table)[0]
-        and "not known" in loop_sentences(table.iloc[:0])[0]
-    )
+
+
+def page_of(looped: pd.DataFrame, gaps: pd.DataFrame) -> pd.DataFrame:
+    """The table `loop` of page 37."""
+    known = {"looped": looped, "gaps": gaps, "study": Shown(), "seed": 0}
+    return run_cells("37-worst-runs", "loop", **known)["beside"]
+
+
+def test_where_no_loop_was_traced_the_table_has_no_row():
+    looped = pd.DataFrame({"run": [], "loop_s": [], "steal_s": []})
+    columns = ["run", "cpu", "start_ns", "duration_ns", "kernel_ns", "stolen_ns"]
+    assert not len(page_of(looped, pd.DataFrame(columns=columns, dtype=float)))
 
 
 def test_what_no_recording_tells_is_unknown_and_not_none(tmp_path):
-    runs = pd.DataFrame({"run": [0], "seconds": [2.0], "status": "ok", "steal_s": [0.04]})
-    stolen = stolen_times(tmp_path, runs)
-    table = stolen_time_table(runs, stolen, cpus=2)
-    assert table["steal_ms"][0] == 40 and table[
-        ["account_ms", "gaps", "gaps_ms", "late_ms"]
-    ].isna().all(axis=None)
-    told = stolen_time_sentence(table, stolen.attrs["method"])
-    assert (
-        "40 ms by the kernel's sum" in told
-        and "nan" not in told
-        and "only a recording of tracepoints" in told
-    )
+    runs = pd.DataFrame({"run": [0], "region_seconds": [2.0], "status": "ok", "steal_s": [0.04]})
+    row = stolen_table(runs, stolen_times(tmp_path, runs))
+    assert row["steal_ms"] == 40
+    assert row[["account_ms", "gaps", "gaps_ms", "late_ms"]].isna().all()

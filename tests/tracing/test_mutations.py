@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from nbhelpers.errors import InputError
 from nbhelpers.tracing import read_detours_run, read_osnoise, read_tracepoints, write_tracepoints
-from nbhelpers.tracing.osnoise import window_from_workload
+from nbhelpers.tracing.foreign import window_from_workload
 
 from .conftest import WHOLE, osnoise_file
 
@@ -215,8 +215,9 @@ def test_damaged_headers(kind, originals, tmp_path, change):
 def test_damaged_traces_and_the_window(originals, tmp_path, damage):
     path = tmp_path / "a.trace"
     path.write_bytes(damaged(originals["osnoise"], damage))
+    path.with_suffix(".out").write_text("Total Duration: 1.0 seconds\n")
     try:
-        begin, end = window_from_workload(path, "bash", seconds=1.0)
+        begin, end = window_from_workload(path, "bash")
     except InputError as error:
         assert str(path) in str(error)
         return

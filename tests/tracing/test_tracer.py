@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -31,7 +30,6 @@ from nbhelpers.workloads import binary_folder, nbody, program
 
 from .conftest import osnoise_file
 
-INSTANCES = Path("/sys/kernel/tracing/instances")
 HOG = """
 import os, sys, time
 os.sched_setaffinity(0, {0})
@@ -46,8 +44,9 @@ print(os.getpid(), flush=True)
 
 
 def instances() -> list[str]:
-    """Those of tracefs; where nobody else had it mounted, it is unmounted again after a trace."""
-    return os.listdir(INSTANCES) if INSTANCES.exists() else []
+    """Those of tracefs, whether or not somebody has mounted it."""
+    with kernel.file_system(kernel.TRACEFS) as tracefs:
+        return os.listdir(f"{tracefs}/instances")
 
 
 @pytest.fixture(scope="module")
@@ -201,13 +200,12 @@ def test_threads_and_children_of_any_program_are_the_workload(tmp_path, recordin
 
 
 def test_nothing_is_left_behind(tmp_path, workload, recording):
-    before = set(os.listdir(INSTANCES)) if INSTANCES.exists() else set()
     tracer = Tracer(tmp_path, source="tracepoints")
     run_once(workload, [tracer])
-    during = set(os.listdir(INSTANCES)) - before
     name = kernel.owned_name("tracepoints")
-    assert name in during
-    assert (INSTANCES / name / "set_event").read_text() == ""  # detached between runs
+    assert name in instances()
+    events = kernel.read_value(f"{kernel.TRACEFS}/instances/{name}/set_event")
+    assert events == ""  # detached between runs
     tracer.close()
     tracer.close()
     assert not [name for name in instances() if str(os.getpid()) in name]
@@ -225,12 +223,12 @@ def test_a_killed_harness_leaves_no_instance(tmp_path, recording):
         [sys.executable, "-c", code], stdout=subprocess.PIPE, text=True
     ) as harness:
         assert harness.stdout.readline() == "ready\n"
-        [path] = INSTANCES.glob(f"noisebook-{harness.pid}-*-tracepoints")
+        [name] = [name for name in instances() if f"-{harness.pid}-" in name]
         harness.send_signal(signal.SIGKILL)
     deadline = time.monotonic() + 20
-    while path.exists() and time.monotonic() < deadline:
+    while name in instances() and time.monotonic() < deadline:
         time.sleep(0.02)
-    assert not path.exists()
+    assert name not in instances()
 
 
 def test_the_best_source_is_chosen(tmp_path, can):

@@ -1,6 +1,7 @@
 """Measuring beside the notebook: runs that are stopped and go on, mitigations that are undone."""
 
 import os
+import signal
 import threading
 from dataclasses import replace
 from pathlib import Path
@@ -12,8 +13,13 @@ from nbhelpers.measurement import finished, recorded_runs
 from nbhelpers.statistics import stopping
 from nbhelpers.workbench import Session, Workbench
 from nbhelpers.workbench.measuring import TRIAL, Measuring
+from nbhelpers.workbench.widgets import CUTOFF
+
+from .test_widgets import click, shown
 
 JITTER = "sh -c 'sleep 0.0$(($$ % 5 + 1))'"
+
+pytestmark = pytest.mark.long
 
 
 @pytest.fixture
@@ -29,7 +35,15 @@ def test_it_measures_as_many_runs_as_were_chosen(session):
     assert len(session.measured()) == 6 and "page_faults" in session.metrics()
 
 
-def test_a_stop_leaves_the_finished_runs_and_the_next_call_goes_on(session):
+@pytest.fixture
+def as_in_an_idle_kernel():
+    """SIGINT is ignored between cells, which what is started inherits."""
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def test_a_stop_leaves_the_finished_runs_and_the_next_call_goes_on(session, as_in_an_idle_kernel):
     long = replace(session, runs=500)
     third = threading.Event()
     measuring = Measuring(long, on_run=lambda at: at.done >= 3 and third.set())
@@ -47,9 +61,9 @@ def test_a_stop_leaves_the_finished_runs_and_the_next_call_goes_on(session):
 
 
 def test_a_rule_of_another_kind_ends_it_where_it_is_content(tmp_path):
-    session = Session(str(tmp_path), "sleep 0.001", rule="rare mode", runs=200, layers=())
+    session = Session(str(tmp_path), "sleep 0.001", rule="seen", runs=200, layers=())
     end = Measuring(session).wait()
-    rule = stopping.RULES["rare mode"]
+    rule = stopping.RULES["seen"]
     needed = next(count for count in range(1, 200) if rule.decide([1.0] * count).stop)
     assert not end.error and end.done == needed == len(session.measured())
 
@@ -83,13 +97,13 @@ def test_the_widgets_measure_a_command(tmp_path, monkeypatch):
     monkeypatch.setattr("nbhelpers.workbench.session.results", lambda: tmp_path)
     bench = Workbench()
     bench.widget()
-    choices = bench.choices
-    choices.command.value, choices.runs.value = JITTER, 16
-    choices.layers.value = ("software",)
-    choices.buttons["start"].click()
+    bench.command.value, bench.runs.value = JITTER, 16
+    bench.layers.value = ("software",)
+    click(bench, "measure, or go on")
     bench.settle().settle()
-    assert "16 of at most 16 runs" in choices.progress.value, choices.progress.value
-    assert choices.bar.value == 16
+    assert "16 of at most 16 runs" in bench.said.value, bench.said.value
+    assert bench.bar.value == 16
     assert len(bench.session.values) == 16 and not bench.session.is_recorded
     assert os.path.commonpath([bench.session.place, tmp_path]) == str(tmp_path)
-    assert "Slow are" in bench.shown["claim"].value or "No claim" in bench.shown["claim"].value
+    claim = shown(bench, CUTOFF)
+    assert "of 16 runs" in claim and "being computed" not in claim

@@ -2,13 +2,12 @@
 arithmetic of the code.
 """
 
-import os
-
 import pytest
 
 from nbhelpers.errors import InputError
-from nbhelpers.machine import Cpu, Topology, topology
+from nbhelpers.machine import Cpu, Topology
 from nbhelpers.workloads import (
+    Workload,
     configurations,
     environment_table,
     existing_configurations,
@@ -133,18 +132,6 @@ def test_nodes_of_one_socket_are_not_the_papers():
     assert "on one socket" in named(machine(1, 16, 2, nodes=4))["TP-two-nodes"].missing
 
 
-def test_a_hybrid_laptop_has_twelve_cores():
-    found = named(HYBRID)
-    assert found["Rm"].cpus == (0, 2, 4, 6, *range(8, 16)) and found["Rm-SMT"].threads == 16
-    assert found["RmHK"].house == (
-        0,
-        1,
-        2,
-        3,
-    ), "12.5 % of 12 cores is 1.5, rounded up: two performance cores with both their threads"
-    assert len(found["RmHK2"].house) == 6
-
-
 def test_one_core_has_nothing_to_keep_house_with():
     found = named(machine(1, 1, 1))
     assert "there is 1" in found["RmHK"].missing and not found["TP"].missing
@@ -157,10 +144,6 @@ def test_what_may_not_be_used_is_not_used():
         configuration.name: configuration for configuration in configurations(EPYC, usable=range(4))
     }
     assert found["Rm"].cpus == (0, 1, 2, 3) and found["Rm-SMT"].missing
-
-
-def test_a_machine_in_a_container_still_has_configurations(tmp_path):
-    assert named(topology(tmp_path))["Rm"].threads == 1
 
 
 def test_pinned_openmp_threads_have_a_place_each_and_roaming_ones_none():
@@ -249,7 +232,8 @@ def test_the_table_lists_all_and_unknown_names_are_refused():
     assert [one.name for one in existing_configurations(listed, ["TPHK2", "Rm"])] == ["Rm"]
 
 
-@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two CPUs")
-def test_this_machine_has_roaming_and_pinned():
-    found = existing_configurations(configurations(topology(), os.sched_getaffinity(0)))
-    assert {"Rm", "TP"} <= {configuration.name for configuration in found}
+def test_a_limit_of_threads_follows_the_placement():
+    """Programs that ask for more threads than there are CPUs are held by it."""
+    limited = Workload("w", "omp", ("true",), env={"OMP_THREAD_LIMIT": "64"})
+    for one in existing_configurations(configurations(TWO_CORES)):
+        assert dict(one.of(limited).env)["OMP_THREAD_LIMIT"] == str(one.threads)

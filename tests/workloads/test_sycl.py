@@ -6,21 +6,19 @@ import os
 import re
 import shutil
 import subprocess
+from functools import partial
 from pathlib import Path
 
-import numpy as np
 import pytest
 
-from nbhelpers.errors import InputError, RunError, Unavailable
+from nbhelpers.errors import InputError, RunError
 from nbhelpers.measurement import Attachment
 from nbhelpers.measurement.run import run_once
-from nbhelpers.workloads import Workload, binary_folder, program_path, sycl, sycl_env
+from nbhelpers.workloads import Workload, binary_folder, minife, nbody, program_path, stream, sycl
 from nbhelpers.workloads._cpus import usable_cpus
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-HERE = sycl.available()
-extra = pytest.mark.skipif(not HERE, reason=f"{HERE.reason}: {HERE.fix}")
-AHEAD = shutil.which("icpx") or shutil.which("acpp")
+extra = pytest.mark.skipif(not sycl.available(), reason="make sycl ACCEPT_LICENCE=yes")
 two_cpus = pytest.mark.skipif(len(usable_cpus()) < 2, reason="needs two CPUs")
 
 
@@ -72,28 +70,6 @@ class TestAnswers:
         assert float(ours["energy_drift"]) == pytest.approx(float(twin["energy_drift"]), rel=1e-2)
         assert set(twin) <= set(ours) and ours["verified"] == "yes"
 
-    def test_nbody_gives_the_same_bits_on_any_number_of_threads_and_local_size(self):
-        lines = [
-            values(
-                program(
-                    "nbody",
-                    "--bodies",
-                    501,
-                    "--steps",
-                    5,
-                    "--local-size",
-                    local,
-                    env={"DPCPP_CPU_NUM_CUS": str(threads)},
-                ).stdout
-            )
-            for threads, local in ((1, 64), (2, 16), (2, 1024))
-        ]
-        assert len({line["checksum"] for line in lines}) == 1
-        assert (
-            values(program("nbody", "--bodies", 501, "--steps", 5, "--seed", 2).stdout)["checksum"]
-            != lines[0]["checksum"]
-        )
-
     def test_nbody_refuses_a_result_that_drifts(self):
         done = program("nbody", "--bodies", 100, "--time-step", 0.5)
         assert_not_verified(done)
@@ -113,19 +89,6 @@ class TestAnswers:
             and line["verified"] == "yes"
         )
 
-    def test_stream_keeps_each_repetition(self, binaries):
-        words = ("--elements", 50_000, "--repeats", 9)
-        done, twin = program("stream", *words), values(run(binaries / "stream", *words).stdout)
-        line, times = values(done.stdout), series(done.stdout)
-        assert {name: len(found) for name, found in times.items()} == dict.fromkeys(
-            ("copy", "mul", "add", "triad", "dot"), 9
-        )
-        assert line["series_values"] == "45" and set(twin) <= set(line)
-        assert sum(map(sum, times.values())) == pytest.approx(float(line["seconds"]), rel=0.05)
-        for name, found in times.items():
-            assert float(line[f"{name}_min_s"]) == pytest.approx(min(found), abs=1e-9)
-            assert float(line[f"{name}_avg_s"]) == pytest.approx(np.mean(found), abs=1e-9)
-
     @pytest.mark.parametrize(
         "words", [("--nx", 12), ("--nx", 5, "--ny", 8, "--nz", 3), ("--nx", 2)]
     )
@@ -143,39 +106,9 @@ class TestAnswers:
             == int(line["series_values"])
         )
 
-    def test_minife_gives_the_same_answer_on_any_number_of_threads(self):
-        lines = [
-            values(program("minife", "--nx", 14, env={"DPCPP_CPU_NUM_CUS": str(threads)}).stdout)
-            for threads in (1, 2)
-        ]
-        assert (
-            len(
-                {
-                    (line["iterations"], line["residual"], line["error"], line["matrix_norm"])
-                    for line in lines
-                }
-            )
-            == 1
-        )
-
     def test_minife_refuses_a_result_that_did_not_converge(self):
         done = program("minife", "--nx", 10, "--iterations", 3)
         assert_not_verified(done)
-
-    @pytest.mark.parametrize(
-        "name, words",
-        [
-            ("nbody", ["--bodies", "3.5"]),
-            ("nbody", ["--nope"]),
-            ("stream", ["--elements", "0"]),
-            ("stream", ["7"]),
-            ("minife", ["--nx", "401"]),
-            ("minife", ["--tolerance", "nan"]),
-        ],
-    )
-    def test_usage(self, name, words):
-        done = program(name, *words)
-        assert done.returncode == 2 and f"usage: {name}" in done.stderr and not done.stdout
 
 
 class Threads(Attachment):
@@ -197,9 +130,9 @@ def placed(workload: Workload, config: str, **options) -> tuple[list[str], dict]
 
 
 SMALL = {
-    "nbody": lambda **options: sycl.nbody(1000, 5, **options),
-    "stream": lambda **options: sycl.stream(3, 100_000, **options),
-    "minife": lambda **options: sycl.minife(8, **options),
+    "nbody": partial(nbody, 1000, 5, model="sycl"),
+    "stream": partial(stream, 3, 100_000, model="sycl"),
+    "minife": partial(minife, 8, model="sycl"),
 }
 
 
@@ -222,66 +155,15 @@ class TestPlacement:
     @pytest.mark.parametrize("config", ["RmHK", "TPHK"])
     def test_housekeeping_leaves_a_cpu_out(self, binaries, config):
         cpus = usable_cpus()[:2]
-        allowed, row = placed(sycl.nbody(1000, 5), config, cpus=cpus)
+        allowed, row = placed(nbody(1000, 5, model="sycl"), config, cpus=cpus)
         assert set(allowed) == {str(cpus[1])} and row["threads"] == 1
-
-    def test_fewer_threads_are_as_many(self, binaries):
-        allowed, row = placed(sycl.nbody(4000, 10, threads=1), "TP")
-        assert row["threads"] == 1 and len(set(allowed)) == 1
-        assert row["cpu_ns"] < 1.3 * row["seconds"] * 1e9
 
     def test_variables_of_the_user_do_not_change_a_placement(self, binaries, monkeypatch):
         monkeypatch.setenv("DPCPP_CPU_CU_AFFINITY", "close")
         monkeypatch.setenv("DPCPP_CPU_PLACES", "cores")
         monkeypatch.setenv("ONEAPI_DEVICE_SELECTOR", "opencl:cpu")
-        allowed, _ = placed(sycl.nbody(1000, 5), "Rm")
+        allowed, _ = placed(nbody(1000, 5, model="sycl"), "Rm")
         assert len(set(allowed)) == 1 and allowed[0] not in map(str, usable_cpus())
-
-    def test_it_says_where_its_threads_may_run(self):
-        first, second = usable_cpus()[:2]
-        assert (
-            values(
-                program(
-                    "nbody", "--bodies", 64, env={"NOISEBOOK_PLACES": f"{first}:{second}"}
-                ).stdout
-            )["affinity"]
-            == f"{first}+{second}"
-        )
-        assert (
-            values(program("nbody", "--bodies", 64, env={"NOISEBOOK_PLACES": f"{second}"}).stdout)[
-                "affinity"
-            ]
-            == f"{second}*2"
-        )
-        done = program("nbody", "--bodies", 64, env={"NOISEBOOK_PLACES": "0:x"})
-        assert done.returncode == 1 and "no CPU number at 'x'" in done.stderr
-
-
-@extra
-class TestCache:
-    def test_kernels_are_compiled_once(self, tmp_path):
-        env = {"SYCL_CACHE_DIR": str(tmp_path), "SYCL_CACHE_TRACE": "7"}
-        first, second, third = (program("minife", "--nx", 3, env=env) for _ in range(3))
-        assert "kernel_compiler Persistent Cache]: cache miss" in first.stderr and list(
-            tmp_path.rglob("*.bin")
-        )
-        assert "cache miss" not in second.stderr and "using cached device code IR" in second.stderr
-        assert (
-            "using cached device code IR" in third.stderr
-            and "using cached device binary" in third.stderr
-        )
-        assert len({values(done.stdout)["residual"] for done in (first, second, third)}) == 1
-
-    @pytest.mark.parametrize(
-        "name, words",
-        [("nbody", ("--bodies", 70)), ("stream", ("--elements", 50)), ("minife", ("--nx", 3))],
-    )
-    def test_what_make_sycl_left_is_used(self, name, words):
-        done = program(name, *words, env={"SYCL_CACHE_TRACE": "7"})
-        assert (
-            "using cached device code IR" in done.stderr
-            and "using cached device binary" in done.stderr
-        )
 
 
 def runtime_libraries() -> Path:
@@ -292,22 +174,8 @@ def runtime_libraries() -> Path:
 class TestFailures:
     def test_without_the_programs(self, tmp_path, monkeypatch):
         monkeypatch.setenv("NOISEBOOK_BIN", str(tmp_path))
-        here = sycl.available()
-        assert (
-            not here and "not built" in here.reason and "make sycl ACCEPT_LICENCE=yes" in here.fix
-        )
-        with pytest.raises(Unavailable, match="make sycl"):
-            sycl.require()
         with pytest.raises(RunError, match="make sycl"):
-            program_path(sycl.nbody().command[0])
-
-    @extra
-    def test_without_the_runtime(self, tmp_path, monkeypatch):
-        shutil.copytree(binary_folder() / "sycl", tmp_path / "bin/sycl")
-        monkeypatch.setenv("NOISEBOOK_BIN", str(tmp_path / "bin"))
-        here = sycl.available()
-        assert not here and "libsycl.so" in here.reason and here.fix == sycl.INSTALL
-        assert "libsycl" in program("nbody").stderr
+            program_path(nbody(model="sycl").command[0])
 
     @extra
     def test_without_a_device(self, tmp_path):
@@ -325,66 +193,32 @@ class TestFailures:
             and "make sycl" in done.stderr
         )
 
-    @extra
-    @pytest.mark.skipif(
-        os.geteuid() != 0 or not shutil.which("unshare"),
-        reason="hides /usr/include in a mount namespace: needs root and unshare",
-    )
-    def test_without_headers(self, tmp_path):
-        """Kernels that are in no cache, where the C++ library's headers are gone."""
-        (tmp_path / "empty").mkdir()
-        hide = (
-            f"mount --bind {tmp_path}/empty /usr/include && exec {binary_folder()}/sycl/nbody"
-            " --bodies 64"
-        )
-        done = run(
-            "unshare", "--mount", "sh", "-c", hide, env={"SYCL_CACHE_DIR": str(tmp_path / "cache")}
-        )
-        assert (
-            done.returncode == 1
-            and "could not be compiled" in done.stderr
-            and "apt-get install g++" in done.stderr
-        ), done.stderr
-
-    def test_workloads_refuse_what_cannot_be(self):
-        for wrong in (
-            lambda: sycl.nbody(15),
-            lambda: sycl.nbody(local_size=8),
-            lambda: sycl.stream(0),
-            lambda: sycl.minife(1),
-            lambda: sycl.minife(4, nz=500),
-            lambda: sycl.nbody(threads=0),
-            lambda: sycl.stream(2.5),
-        ):
-            with pytest.raises(InputError, match="must be a whole number"):
-                wrong()
-
 
 class TestEnvironment:
     def test_roaming_and_pinned(self, tmp_path):
         cpus = tuple(range(os.cpu_count()))
-        roaming = sycl_env.placed_env(
+        roaming = sycl.placed_env(
             {"DPCPP_CPU_CU_AFFINITY": "close", "X": "1"}, "Rm", cpus, sysfs=tmp_path
         )
         assert roaming == {"X": "1", "NOISEBOOK_PLACES": "all"}
-        pinned = sycl_env.placed_env(roaming, "TP", cpus, sysfs=tmp_path)
+        pinned = sycl.placed_env(roaming, "TP", cpus, sysfs=tmp_path)
         assert (
             pinned["NOISEBOOK_PLACES"] == ":".join(map(str, cpus))
             and pinned["DPCPP_CPU_CU_AFFINITY"] == "close"
         )
-        assert sycl_env.placed_env(pinned, "Rm", cpus, sysfs=tmp_path) == roaming
+        assert sycl.placed_env(pinned, "Rm", cpus, sysfs=tmp_path) == roaming
 
     def test_a_part_of_the_machine(self, tmp_path):
         part = tuple(range(os.cpu_count() + 3))[3:]
-        env = sycl_env.placed_env({"DPCPP_CPU_NUM_CUS": "900"}, "TP", (*part, 999), sysfs=tmp_path)
+        env = sycl.placed_env({"DPCPP_CPU_NUM_CUS": "900"}, "TP", (*part, 999), sysfs=tmp_path)
         assert env["DPCPP_CPU_NUM_CUS"] == str(len(part) + 1) and "DPCPP_CPU_CU_AFFINITY" not in env
         assert env["NOISEBOOK_PLACES"].split(":")[-1] == "999"
         with pytest.raises(InputError, match="does not pin"):
-            sycl_env.placed_env({}, "TP", (*part, 999), ours=False, sysfs=tmp_path)
+            sycl.placed_env({}, "TP", (*part, 999), ours=False, sysfs=tmp_path)
 
     @two_cpus
     def test_a_placement_replaces_another(self):
-        workload = sycl.nbody()
+        workload = nbody(model="sycl")
         for config in ("Rm", "TP", "RmHK", "TPHK"):
             assert (
                 workload.placed("TPHK").placed(config)
@@ -400,12 +234,12 @@ class TestEnvironment:
             (folder / "thread_siblings_list").write_text(f"{cpu % 4},{cpu % 4 + 4}\n")
         env = {"DPCPP_CPU_NUM_CUS": "2"}
         assert (
-            sycl_env.placed_env(env, "TP", tuple(range(8)), sysfs=tmp_path)["NOISEBOOK_PLACES"]
+            sycl.placed_env(env, "TP", tuple(range(8)), sysfs=tmp_path)["NOISEBOOK_PLACES"]
             == "0,4:1,5"
         )
         env = {"DPCPP_CPU_NUM_CUS": "6"}
         assert (
-            sycl_env.placed_env(env, "TP", tuple(range(8)), sysfs=tmp_path)["NOISEBOOK_PLACES"]
+            sycl.placed_env(env, "TP", tuple(range(8)), sysfs=tmp_path)["NOISEBOOK_PLACES"]
             == "0:4:1:5:2:6"
         )
 
@@ -420,89 +254,3 @@ class TestInstalling:
             re.findall(r"^([a-z-]+)==", self.LOCK, re.M)
         )
         assert not re.search(r"https?://|--index|--extra-index|--find-links|\s@\s", self.LOCK)
-
-    def install(self, tmp_path, **env):
-        """The script in a copy of what it needs; the folder has no runtime."""
-        shutil.copytree(REPOSITORY / "workloads", tmp_path / "workloads")
-        shutil.copy(REPOSITORY / "requirements-sycl.lock", tmp_path)
-        return run("sh", "workloads/sycl/install.sh", cwd=tmp_path, env=env)
-
-    @pytest.mark.skipif(
-        not (shutil.which("g++") or shutil.which("clang++")),
-        reason="no C++ compiler is installed, and the licence comes after it",
-    )
-    def test_without_consent_it_shows_the_licence_and_installs_nothing(self, tmp_path):
-        done = self.install(tmp_path, SYCLCXX="")
-        assert done.returncode == 1 and "make sycl ACCEPT_LICENCE=yes" in done.stderr
-        assert "Intel End User License Agreement" in done.stdout and "482 MB" in done.stdout
-        assert not (tmp_path / "build").exists()
-
-    def test_without_a_compiler_it_names_the_package(self, tmp_path):
-        done = self.install(tmp_path, SYCLCXX="", CXX="false", ACCEPT_LICENCE="yes")
-        assert (
-            done.returncode == 1
-            and "apt-get install g++" in done.stderr
-            and not (tmp_path / "build").exists()
-        )
-
-    def test_a_folder_with_a_blank_is_refused_before_the_download(self, tmp_path):
-        """Intel's OpenCL finds no device there: it reads /proc/self/maps, it seems."""
-        folder = tmp_path / "a b"
-        folder.mkdir()
-        done = self.install(folder, SYCLCXX="", ACCEPT_LICENCE="yes")
-        assert done.returncode == 1 and "holds a blank" in done.stderr
-        assert "Licence" not in done.stdout and not (folder / "build").exists()
-
-    def test_again_does_nothing_where_nothing_is(self, tmp_path):
-        shutil.copytree(REPOSITORY / "workloads", tmp_path / "workloads")
-        done = run("sh", "workloads/sycl/install.sh", "again", cwd=tmp_path)
-        assert (
-            done.returncode == 0
-            and not done.stdout + done.stderr
-            and not (tmp_path / "build").exists()
-        )
-
-    @extra
-    @pytest.mark.parametrize("name", sycl.PROGRAMS)
-    def test_the_sources_for_a_sycl_compiler_are_valid(self, name):
-        """The host's side only: there may be no icpx and no acpp here to compile the device's."""
-        done = run(
-            "g++",
-            "-std=c++17",
-            "-fsyntax-only",
-            "-Wall",
-            "-Wextra",
-            "-Werror",
-            "-DNB_AHEAD_OF_TIME",
-            "-DSYCL_DISABLE_FSYCL_SYCLHPP_WARNING",
-            "-isystem",
-            runtime_libraries().parent / "include",
-            "-I",
-            binary_folder() / "sycl" / ".parts",
-            REPOSITORY / "workloads/sycl" / f"{name}.cpp",
-        )
-        assert done.returncode == 0, done.stderr
-
-
-@pytest.mark.skipif(AHEAD is None, reason="no SYCL compiler here (icpx, acpp)")
-def test_the_same_sources_compile_ahead_of_time_and_give_the_twins_answers(binaries, tmp_path):
-    built = subprocess.run(
-        [
-            "make",
-            "-s",
-            "-C",
-            REPOSITORY / "workloads" / "sycl",
-            f"SYCLCXX={AHEAD}",
-            f"BIN={tmp_path}",
-        ],
-        capture_output=True,
-        text=True,
-        timeout=600,
-    )
-    assert built.returncode == 0, built.stderr
-    words = ("--bodies", 501, "--steps", 7)
-    ours = values(run(tmp_path / "nbody", *words).stdout)
-    twin = values(run(binaries / "nbody", *words).stdout)
-    assert ours["verified"] == "yes" and float(ours["energy"]) == pytest.approx(
-        float(twin["energy"]), rel=1e-6
-    )

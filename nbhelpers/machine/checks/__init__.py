@@ -1,20 +1,26 @@
 """The doctor: what this machine can and cannot do for a study, and the command that fixes it.
 
-`python -m nbhelpers.machine.checks` prints the report. Looking changes nothing on the machine, but
-what dead runs of Noisebook left changed is put back, and the report says so.
+Looking changes nothing on the machine, but what dead runs of Noisebook left changed is put back,
+and the report says so.
 """
 
 import textwrap
-from collections.abc import Iterable
 from dataclasses import asdict, dataclass
-from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...errors import SettingError
 from .. import settings
 from .._read import read, writable
-from ._checks import RT_RUNTIME, Check, all_checks, fair_server, stolen_share, tracing
+from ._checks import (
+    RT_RUNTIME,
+    Check,
+    all_checks,
+    fair_server,
+    stolen_share,
+    texts,
+    tracing,
+)
 from ._trials import Trials, try_out
 
 if TYPE_CHECKING:
@@ -90,26 +96,24 @@ class Doctor:
             [asdict(check) for check in self.checks], columns=list(Check.__dataclass_fields__)
         )
 
-    def text(self) -> str:
-        """The report for 100 columns.
-
-        What is fine takes one line; the rest says what follows and what fixes it.
-        """
-        replaced = [line for sentence in self.replaced() for line in wrapped("  * ", sentence)]
-        end = (
-            ["On this machine:", *replaced]
-            if replaced
-            else ["Nothing of the full method is replaced."]
-        )
-        return "\n".join([self.checks_text(), "", *end])
-
     def checks_text(self) -> str:
-        """The checks alone."""
+        """The checks for 100 columns: what is fine takes one line, the rest says what fixes it."""
         return "\n".join(line for check in self.checks for line in _lines(check))
 
     def replaced(self) -> list[str]:
-        """Sentences on what replaces which part of the full method on this machine."""
-        return [sentence for here, sentence in _replacements(self.capabilities) if here]
+        """Sentences on what replaces which part of the full method on this machine (Persson et al.
+        2025, sections 4.1 and 4.3).
+        """
+        can = self.capabilities
+        counters = "counters" if can.perf_software else "all counters"
+        here = {
+            can.tracer: can.tracer != "osnoise",
+            "ordinary": not can.fifo,
+            "throttled": can.fifo and not can.rt_throttling_liftable,
+            "interrupted": can.fifo and can.fair_server == "locked",
+            counters: not can.perf_hardware,
+        }
+        return [texts()["replaced"][name] for name in here if here[name]]
 
     def __repr__(self) -> str:
         counts = ", ".join(
@@ -118,9 +122,10 @@ class Doctor:
         return f"Doctor({counts}; tracer {self.capabilities.tracer})"
 
     def _repr_html_(self) -> str:
-        rows = "".join(_html_row("td", asdict(check).values()) for check in self.checks)
-        head = _html_row("th", Check.__dataclass_fields__)
-        return f'<table class="checks">{head}{rows}</table>'
+        import pandas as pd
+
+        with pd.option_context("display.max_colwidth", None):
+            return self.table().to_html(index=False, border=0, classes="checks", justify="left")
 
 
 def doctor(root: str | Path = "/", trials: Trials | None = None) -> Doctor:
@@ -138,7 +143,7 @@ def doctor(root: str | Path = "/", trials: Trials | None = None) -> Doctor:
 
     Returns
     -------
-    Doctor, with `checks`, `capabilities` and a report for people: `print(doctor().text())`.
+    Doctor, with `checks`, `capabilities` and a report for people: `print(doctor().checks_text())`.
 
     Examples
     --------
@@ -178,51 +183,6 @@ def _capabilities(root: str | Path, trials: Trials) -> Capabilities:
         perf_software=trials.software.state == "yes",
         perf_hardware=trials.hardware.state != "no",
         stolen_time=bool(stolen_share(root)),
-    )
-
-
-# What replaces which part of the full method (Persson et al. 2025, sections 4.1 and 4.3).
-_TRACEPOINTS = (
-    "The osnoise tracer is replaced by ordinary tracepoints, turned into the same events by the"
-    " kernel's net-duration rule: this kernel has no osnoise tracer."
-)
-_DETOURS = (
-    "The osnoise tracer is replaced by a detour loop in user space, which runs in place of the"
-    " program: noise has a start and a length, but no name, kind or priority."
-)
-_ORDINARY = (
-    "All noise is injected, and planted, with SCHED_OTHER in place of SCHED_FIFO: the scheduler"
-    " shares the CPU between noise and workload, so the effect is smaller than the recorded one."
-)
-_THROTTLED = "Real-time throttling stays on: SCHED_FIFO noise beyond 0.95 s in a second is cut."
-_INTERRUPTED = (
-    "The kernel's fair server cannot be lifted here: SCHED_FIFO noise that fills a CPU for 0.95 s"
-    " is interrupted for up to 54 ms."
-)
-
-
-def _replacements(can: Capabilities) -> list[tuple[bool, str]]:
-    """Pairs (whether it applies here, what replaces which part of the full method)."""
-    others = (
-        "resource usage, the kernel's counters and software events"
-        if can.perf_software
-        else "resource usage and the kernel's counters; software events are missing too"
-    )
-    return [
-        (can.tracer == "tracepoints", _TRACEPOINTS),
-        (can.tracer == "detours", _DETOURS),
-        (not can.fifo, _ORDINARY),
-        (can.fifo and not can.rt_throttling_liftable, _THROTTLED),
-        (can.fifo and can.fair_server == "locked", _INTERRUPTED),
-        (not can.perf_hardware, f"Hardware counters are replaced by {others}."),
-    ]
-
-
-def _html_row(tag: str, texts: Iterable[str]) -> str:
-    return (
-        "<tr>"
-        + "".join(f"<{tag} style='text-align:left'>{escape(text)}</{tag}>" for text in texts)
-        + "</tr>"
     )
 
 

@@ -1,9 +1,10 @@
-"""From what a real program called to a schedule: tables of MPI calls, their readers, and
-`schedule_of_calls`.
-"""
+"""From what a real program called to a schedule: tables of MPI calls and `schedule_of_calls`."""
 
-from ._otf2 import read_otf2
-from .liballprof import read_liballprof
-from .schedules import schedule_of_calls
+from typing import TYPE_CHECKING
 
-__all__ = ["read_liballprof", "read_otf2", "schedule_of_calls"]
+from ... import lazily
+
+if TYPE_CHECKING:
+    from .schedules import schedule_of_calls
+else:
+    __all__, __getattr__, __dir__ = lazily(__name__)

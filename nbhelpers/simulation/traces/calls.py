@@ -13,7 +13,6 @@ import pandas as pd
 
 from ...errors import InputError
 
-WORLD = 0
 NUMBERS = (
     *("rank", "start_ns", "end_ns", "peer", "tag", "bytes", "received_bytes"),
     *("source", "received_tag", "comm", "root", "request"),
@@ -102,7 +101,7 @@ def checked_calls(calls: Any) -> TracedCalls:
     if missing or table.empty:
         raise InputError(
             f"the table of calls has no column {missing[0]!r}" if missing else "no MPI call",
-            fix="read it by read_calls, read_liballprof or read_otf2",
+            fix="read it by nbhelpers.mpi.read_calls, or by the reader of another format",
         )
     silent = sorted(set(range(calls.ranks)) ^ set(table["rank"]))
     if silent:

@@ -1,10 +1,7 @@
-"""By which algorithm a collective call becomes messages: ours by size, the reference's, or one's
-own.
-"""
+"""How a collective becomes messages: by ours for its size, the reference's or one's own."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
-from ...errors import InputError
 from .. import patterns
 from ..schedule import Schedule
 
@@ -25,6 +22,14 @@ def _by_size(short: Algorithm, long: Algorithm, limit: int = SHORT_BYTES) -> Alg
 
 
 _allreduce = _rootless(patterns.recursive_doubling_allreduce)
+
+
+def _reduce_scatter(ranks: int, bytes: int, root: int) -> Schedule:
+    return patterns.sequence(
+        patterns.binomial_reduce(ranks, bytes), patterns.binomial_scatter(ranks, bytes // ranks)
+    )
+
+
 _scan = _rootless(patterns.scan)
 BY_SIZE: dict[str, Algorithm] = {
     "Barrier": lambda ranks, bytes, root: patterns.barrier(ranks),
@@ -41,44 +46,8 @@ BY_SIZE: dict[str, Algorithm] = {
     ),
     "Scan": _scan,
     "Exscan": _scan,
-    "Reduce_scatter": _rootless(patterns.recursive_halving_reduce_scatter),
+    "Reduce_scatter": _reduce_scatter,
 }
-_dissemination = _rootless(patterns.dissemination)
-REFERENCE: dict[str, Algorithm] = BY_SIZE | {
-    "Barrier": lambda ranks, bytes, root: patterns.dissemination(ranks, 1),
-    "Allreduce": _dissemination,
-    "Allgather": _dissemination,
-    "Alltoall": _rootless(patterns.linear_alltoall),
-}
-
-
-def chosen_algorithms(choice: str | Mapping[str, Algorithm] = "by size") -> dict[str, Algorithm]:
-    """Collective -> algorithm.
-
-    Parameters
-    ----------
-    choice
-        "by size": as MPI libraries choose them, short messages by few rounds, long ones by few
-        bytes (Thakur, Rabenseifner, Gropp, IJHPCA 19(1), 2005). "reference": those of the reference
-        simulator's generator (dissemination, binomial trees, linear). Or a mapping that replaces
-        some of the first: `{"Allreduce": lambda ranks, bytes, root: …}`.
-
-    Raises
-    ------
-    InputError
-        No such choice, or no such collective.
-    """
-    if isinstance(choice, str):
-        known = {"by size": BY_SIZE, "reference": REFERENCE}
-        if choice not in known:
-            raise InputError(f"no algorithms {choice!r}", fix=f"one of: {', '.join(known)}")
-        return dict(known[choice])
-    strange = set(choice) - set(BY_SIZE)
-    if strange:
-        raise InputError(
-            f"no collective {min(strange)!r}", fix=f"one of: {', '.join(sorted(BY_SIZE))}"
-        )
-    return {**BY_SIZE, **choice}
 
 
 def algorithm_name(collective: str) -> str:

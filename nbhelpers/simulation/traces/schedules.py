@@ -26,14 +26,13 @@ from .calls import (
     checked_calls,
     collective_of,
 )
-from .collectives import Algorithm, algorithm_name, chosen_algorithms
+from .collectives import BY_SIZE, algorithm_name
 from .matching import Instance, check_messages, matched_collectives
 
 
 def schedule_of_calls(
     calls: Any,
     *,
-    algorithms: str | Mapping[str, Algorithm] = "by size",
     times: int = 1,
     call_ns: float = 0.0,
     name: str = "traced run",
@@ -44,8 +43,6 @@ def schedule_of_calls(
     ----------
     calls
         `TracedCalls`, or what `nbhelpers.mpi.read_calls` gives.
-    algorithms
-        By which collectives become messages; see `chosen_algorithms`.
     times
         Extrapolate to so many times the ranks: messages between two ranks are copied for each block
         of ranks, collectives of all ranks are made anew over all (Hoefler et al. 2010). Weak
@@ -95,9 +92,7 @@ def schedule_of_calls(
     instances = matched_collectives(traced)
     ranks = _programs(traced, call_ns)
     check_messages(_messages(ranks))
-    return _Laying(ranks, traced.ranks, int(times), name).laid(
-        instances, chosen_algorithms(algorithms)
-    )
+    return _Laying(ranks, traced.ranks, int(times), name).laid(instances)
 
 
 # --- one rank -------------------------------------------------------------------------------------
@@ -290,14 +285,14 @@ class _Laying:
         self.inner = np.zeros(ranks * times, np.int64)  # of collectives, so far
         self.entered = [0] * ranks  # how many collectives were laid
 
-    def laid(self, instances: list[Instance], algorithms: Mapping[str, Algorithm]) -> Schedule:
+    def laid(self, instances: list[Instance]) -> Schedule:
         cache: dict[tuple, Part] = {}
         placed = []
         for instance in instances:
             for members, doors in self._groups(instance):
                 key = (algorithm_name(instance.name), len(members), instance.bytes, instance.root)
                 if key not in cache:
-                    cache[key] = Part.of(algorithms[key[0]](*key[1:]))
+                    cache[key] = Part.of(BY_SIZE[key[0]](*key[1:]))
                 placed.append((cache[key], members, doors, self.inner[members].copy()))
                 self.inner[members] += cache[key].counts
         return self._schedule(placed)

@@ -1,219 +1,138 @@
-"""The tables of Cui et al. 2023 with our runs: repetitions, their statistics, the clock.
-
-Pure: runs and series in, tables out.
+"""What of the study of Cui et al. 2023 is no matter of its page: which configuration stands for a
+number of threads, and how two configurations are compared: in our runs of the same round and in
+the printed table 2. The claims are data.
 """
+
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from ...workloads import Workload
+from ...statistics.claims import Evidence
+from ...statistics.variation import variation_evidence
 from ..design import Design
-from ..originals import CONSTRUCTS, ORIGINAL
-from .campaign import SCHED_DELAY_US, SYNC_DELAY_US
+from ..findings import NOT_PRINTED, Finding, claim_of, other_housekeeping
 
-REFERENCE = "reference"
-KEYS = ["benchmark", "compiler", "config"]
-_TO_US = {"s": 1e6, "us": 1.0}
+# of configurations of as many threads: a thread a core first, two a core last
+_RANK = {"TP-S": 0, "TP": 1, "TP-M": 2}
+_WHY_NO_CV = "its table 2 has the means of runs, and no repetitions"
+_STRATA = ["benchmark", "compiler"]
 
 
-def parameter_table(design: Design) -> pd.DataFrame:
-    """Table 1: `parameter`, `schedbench`, `syncbench`: what they ran with here.
+def thread_scaling(table: pd.DataFrame) -> pd.DataFrame:
+    """The rows of pinned threads, of each number of threads those of one configuration: a thread a
+    core as long as there are cores (figures 1 to 3).
+
+    Parameters
+    ----------
+    table
+        With `config` and `threads`, of one compiler.
+    """
+    pinned = table[table["config"].str.fullmatch(r"TP(-[SM]T\d+)?")]
+    configs = pinned[["threads", "config"]].drop_duplicates()
+    ranked = configs.assign(rank=configs["config"].str[:4].map(_RANK))
+    first = ranked.sort_values(["threads", "rank", "config"]).drop_duplicates("threads")
+    chosen = pinned[pinned["config"].isin(first["config"])]
+    return chosen.sort_values("threads", kind="stable", ignore_index=True)
+
+
+def compare(
+    claim: Any, values: pd.DataFrame, design: Design, printed: Mapping[str, Evidence]
+) -> Finding:
+    """A claim about two configurations, to be judged together with others.
+
+    Parameters
+    ----------
+    claim
+        A row of the published claims.
+    values
+        What is compared, by benchmark, compiler and round (index), a column a configuration.
+    design
+        What was measured, and what this machine lacks.
+    printed
+        Evidence of the printed table, by quantity (`printed_evidence`).
+    """
+    sides = values.reindex(columns=[claim.first, claim.second])
+    pairs = sides.set_axis(["first", "second"], axis=1)
+    pairs = pairs.where(pairs > 0).dropna().reset_index()
+    why = why_not(design, claim.first, claim.second)
+    if claim.quantity == "between":
+        here = variation_evidence(pairs, _STRATA, unmeasurable=why)
+    else:
+        strata = pairs["benchmark"] + " " + pairs["compiler"]
+        logs = np.log(pairs["first"]) - np.log(pairs["second"])
+        here = Evidence(logs.to_numpy(), pairs["round"].to_numpy(), strata.to_numpy(), why)
+    threads = {one.name: one.threads for one in design.listed}
+    counts = " to ".join(str(threads.get(name, "?")) for name in (claim.first, claim.second))
+    dose = claim.dose.format(threads=counts) if isinstance(claim.dose, str) else ""
+    has_numbers = claim.printed == "yes"
+    paper = printed[claim.quantity] if has_numbers else Evidence(unmeasurable=NOT_PRINTED)
+    return Finding(claim_of(claim), here, paper=paper, dose=dose)
+
+
+def printed_evidence(published: pd.DataFrame) -> dict[str, Evidence]:
+    """Table 2 as evidence: the means of ten runs with most and with fewest threads, two platforms.
+
+    The runs of a platform are independent of each other: which of them make a pair is arbitrary.
+
+    Parameters
+    ----------
+    published
+        The published table 2.
+
+    Returns
+    -------
+    `within`, `between`, `time`.
+    """
+    threads = published.groupby("platform")["threads"]
+    sides = [
+        published[published["threads"] == extreme].set_index(["platform", "run"])["mean_us"]
+        for extreme in (threads.transform("max"), threads.transform("min"))
+    ]
+    pairs = pd.concat(sides, axis=1, keys=["first", "second"], join="inner").reset_index()
+    units = pairs["platform"] + " " + pairs["run"].astype(str)
+    logs = np.log(pairs["first"] / pairs["second"]).to_numpy()
+    between = variation_evidence(pairs.assign(unit=units), ["platform"], "unit")
+    return {
+        "within": Evidence(unmeasurable=_WHY_NO_CV),
+        "between": Evidence(between.effects, between.units, between.strata, unit="runs"),
+        "time": Evidence(logs, units, pairs["platform"], unit="runs"),
+    }
+
+
+def why_not(design: Design, *names: str) -> str:
+    """Why configurations cannot be compared: the machine lacks one, it was not measured, or it is
+    another treatment than the paper's; empty if they can.
 
     Parameters
     ----------
     design
-        Of `runtime_design`.
+        What was measured, and what this machine lacks.
+    names
+        Of configurations; ST and MT: the pair of `smt_pair`, where there is none.
     """
-    options = {
-        name: _options(design.workloads[name, design.models[0]])
-        for name in ("dynamic_1", "reduction")
-    }
-    sched, sync = options["dynamic_1"], options["reduction"]
-    rows = [
-        ("outer_repetitions", sched["outer"], sync["outer"]),
-        ("delay_us", SCHED_DELAY_US, SYNC_DELAY_US),
-        ("iterations_per_thread", sched["iterations-per-thread"], np.nan),
-        ("executions_a_repetition", sched["inner"], sync["inner"]),
+    missing = {one.name: one.missing for one in design.listed}
+    if "MT" in names:
+        has_smt = any(name.startswith("TP-MT") and not why for name, why in missing.items())
+        return "no such pair was measured" if has_smt else "each core runs one thread"
+    if "RmHK" in names and (dose := other_housekeeping(design, "RmHK")):
+        return dose
+    for name in names:
+        if name not in missing:
+            return f"this machine has no {name}"
+        if missing[name] or name not in design.chosen:
+            return missing[name] or f"{name} was not measured"
+    return ""
+
+
+def smt_pair(design: Design) -> tuple[str, str]:
+    """The measured configurations of most threads of which there is one with a thread a core and
+    one with two; ``("ST", "MT")`` where there is no such pair.
+    """
+    numbers = [
+        int(name.removeprefix("TP-MT"))
+        for name in design.chosen
+        if name.startswith("TP-MT") and name.replace("MT", "ST") in design.chosen
     ]
-    return pd.DataFrame(rows, columns=["parameter", "schedbench", "syncbench"]).astype(
-        {"schedbench": float, "syncbench": float}
-    )
-
-
-def _options(workload: Workload) -> dict[str, str]:
-    words = workload.command[1:]
-    return dict(zip((word.removeprefix("--") for word in words[::2]), words[1::2]))
-
-
-def repetitions(runs: pd.DataFrame, series: pd.DataFrame) -> pd.DataFrame:
-    """Every repetition: `benchmark` (static_1, …, reduction, copy, …), `compiler`, `config`,
-    `round`, `run`, `threads`, `index`, `value_us`.
-
-    Parameters
-    ----------
-    runs, series
-        Of `runtime_campaign`. The serial reference is left out.
-    """
-    parts = runs["cell"].str.split(" ")
-    data = runs.assign(compiler=parts.str[1])[["run", "compiler", "config", "round", "threads"]]
-    measured = series[series["name"] != REFERENCE].merge(data, on="run", validate="many_to_one")
-    return measured.assign(
-        value_us=measured["value"] * measured["unit"].map(_TO_US), benchmark=measured["name"]
-    )[["benchmark", "compiler", "config", "round", "run", "threads", "index", "value_us"]]
-
-
-def run_statistics(repeated: pd.DataFrame, runs: pd.DataFrame | None = None) -> pd.DataFrame:
-    """One row a run and benchmark: `mean_us`, `min_normalised` and `max_normalised` (over the run's
-    mean; figures 3 to 5), `cv` (within the run; missing for the original BabelStream).
-
-    Parameters
-    ----------
-    repeated
-        Of `repetitions`.
-    runs
-        Of `runtime_campaign`, where originals are among them: they print these numbers, and not
-        their repetitions.
-    """
-    table = _of_repetitions(repeated)
-    theirs = None if runs is None else _of_originals(runs, repeated)
-    if theirs is None or theirs.empty:
-        return table
-    return pd.concat([table, theirs.astype({"threads": table["threads"].dtype})], ignore_index=True)
-
-
-_STATISTICS = ["mean_us", "min_normalised", "max_normalised", "cv"]
-
-
-def _of_originals(runs: pd.DataFrame, repeated: pd.DataFrame) -> pd.DataFrame:
-    """Of the benchmarks that ours have, from the columns of EPCC's and BabelStream's outputs."""
-    cells = runs["cell"].str.split(" ", expand=True)
-    theirs = runs[cells[1] == ORIGINAL]
-    threads = runs.groupby("config")["threads"].max() if "threads" in runs else {}
-    rows = [
-        {
-            "benchmark": benchmark,
-            "compiler": ORIGINAL,
-            "config": run["config"],
-            "threads": threads[run["config"]],
-            "round": run["round"],
-            "run": run["run"],
-            **found,
-        }
-        for run in theirs.to_dict("records")
-        for benchmark in repeated["benchmark"].unique()
-        if (found := _printed_statistics(run, benchmark))
-    ]
-    return pd.DataFrame(rows, columns=[*KEYS, "threads", "round", "run", *_STATISTICS])
-
-
-def _printed_statistics(run: dict, benchmark: str) -> dict[str, float]:
-    """Of one benchmark, as the run's output has it; nothing where it is not of this run."""
-    column = CONSTRUCTS.get(benchmark, benchmark).lower()
-    mean, unit = (
-        (f"{column}_mean_us", "us") if f"{column}_mean_us" in run else (f"{column}_avg_s", "s")
-    )
-    if not np.isfinite(run.get(mean, np.nan)):
-        return {}
-    least, most, sd = (run.get(f"{column}_{name}_{unit}", np.nan) for name in ("min", "max", "sd"))
-    values = [run[mean] * _TO_US[unit], least / run[mean], most / run[mean], sd / run[mean]]
-    return dict(zip(_STATISTICS, values))
-
-
-def _of_repetitions(repeated: pd.DataFrame) -> pd.DataFrame:
-    grouped = repeated.groupby([*KEYS, "threads", "round", "run"], sort=False)["value_us"]
-    table = grouped.agg(["mean", "min", "max", "std"]).reset_index()
-    return table.assign(
-        mean_us=table["mean"],
-        min_normalised=table["min"] / table["mean"],
-        max_normalised=table["max"] / table["mean"],
-        cv=table["std"] / table["mean"],
-    ).drop(columns=["mean", "min", "max", "std"])
-
-
-def variability_table(statistics: pd.DataFrame) -> pd.DataFrame:
-    """Table 2 and figures 1 to 5 in numbers: one row a benchmark, compiler and configuration.
-
-    `threads`, `runs`, `mean_us`; `between_cv_percent` (of the runs' means), `within_cv_percent`
-    (mean over the runs); `min_normalised`, `max_normalised` (means over the runs) and
-    `worst_normalised` (the largest).
-
-    Parameters
-    ----------
-    statistics
-        Of `run_statistics`.
-    """
-    grouped = statistics.groupby([*KEYS, "threads"], sort=False)
-    table = grouped.agg(
-        runs=("mean_us", "size"),
-        mean_us=("mean_us", "mean"),
-        between=("mean_us", "std"),
-        within_cv_percent=("cv", "mean"),
-        min_normalised=("min_normalised", "mean"),
-        max_normalised=("max_normalised", "mean"),
-        worst_normalised=("max_normalised", "max"),
-    ).reset_index()
-    table.insert(6, "between_cv_percent", 100 * table.pop("between") / table["mean_us"])
-    return table.assign(within_cv_percent=100 * table["within_cv_percent"]).sort_values(
-        KEYS, ignore_index=True
-    )
-
-
-def clock_table(runs: pd.DataFrame) -> pd.DataFrame:
-    """Figures 6 and 7 in numbers: the clock during the runs of each configuration, and what else
-    changed with it.
-
-    `config`, `runs`, `frequency_samples`, `frequency_mhz` (mean), `frequency_min_mhz`,
-    `frequency_max_mhz`, `busy_mhz` (by APERF and MPERF), `temperature_c`, `steal_ms` (a run);
-    missing where the machine tells nothing: a virtual machine has no frequency of its own.
-
-    Parameters
-    ----------
-    runs
-        Of `runtime_campaign`.
-    """
-    columns = {
-        "frequency_samples": "sum",
-        "frequency_mhz": "mean",
-        "frequency_min_mhz": "min",
-        "frequency_max_mhz": "max",
-        "busy_mhz": "mean",
-        "temperature_c": "mean",
-        "steal_s": "mean",
-    }
-    known = runs.reindex(columns=["config", *columns]).astype(dict.fromkeys(columns, "float64"))
-    table = known.groupby("config").agg(columns)
-    table.insert(0, "runs", known.groupby("config").size())
-    return table.assign(steal_ms=1e3 * table.pop("steal_s")).reset_index()
-
-
-def runs_of_dynamic(
-    statistics: pd.DataFrame, published: pd.DataFrame, compiler: str
-) -> pd.DataFrame:
-    """Table 2: the mean of dynamic_1 of each run; theirs below ours: `platform`, `threads`, `run`
-    (from 1), `mean_us`.
-
-    Times of different iterations a thread are not to be compared with each other, only how much
-    they vary.
-
-    Parameters
-    ----------
-    statistics
-        Of `run_statistics`.
-    published
-        The published table 2.
-    compiler
-        Whose runs are shown.
-    """
-    measured = statistics[
-        (statistics["benchmark"] == "dynamic_1")
-        & (statistics["compiler"] == compiler)
-        & statistics["config"].str.startswith("TP")
-    ]
-    ours = measured.assign(
-        platform="this machine, " + measured["config"],
-        run=measured.groupby("config").cumcount() + 1,
-    )
-    columns = ["platform", "threads", "run", "mean_us"]
-    return pd.concat(
-        [ours.sort_values(["platform", "run"])[columns], published[columns]], ignore_index=True
-    )
+    return (f"TP-ST{max(numbers)}", f"TP-MT{max(numbers)}") if numbers else ("ST", "MT")

@@ -2,23 +2,21 @@
 measured one, and what noise does to them on more ranks than there are here.
 
 Owns the campaign of traced runs and the tables, which lie as CSV beside it: a recorded campaign
-shows them, and runs that are there are neither traced nor simulated again.
+shows them, and runs that are there are not traced again.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from ...empty import because, why_empty
-from ...files import digest, digest_files, to_json, write_atomically
+from ...empty import because
+from ...files import digest, write_atomically
 from ...measurement import Campaign, Cell, finished
 from ...mpi import Calls, CallTrace, installation, read_calls
 from ...mpi.pingpong import measure_pingpong
-from ...places import PACKAGE
 from ...progress import each
 from ...reading import read_csv
 from ...simulation import simulate
@@ -27,44 +25,22 @@ from ...simulation.loggops_fit import fit_loggops
 from ...simulation.signatures import signature_on_ranks
 from ...simulation.traces import schedule_of_calls
 from ...simulation.traces.calls import TracedCalls
-from .call_times import function_shares, program_sizes
-from .ranks_at_work import SIGNATURES, rank_program, why_not
+from .ranks import SIGNATURES, rank_program, why_not
 
 _TABLES = {
     "network": ("parameter", "value", "low", "high", "unit", "n"),
-    "shares": ("program", "function", "share", "of_communication", "calls"),
+    "shares": (
+        *("program", "function", "share", "of_communication"),
+        *("calls", "mean_us", "max_us"),
+    ),
     "sizes": ("program", "function", "operations", "mean_bytes", "most_bytes", "per_second"),
     "predicted": ("program", "ranks", "round", "measured_ms", "simulated_ms", "waited_ms"),
     "beyond": ("program", "ranks", "noise", "seed", "quiet_ms", "noisy_ms", "injected_share"),
 }
-SIMULATION = PACKAGE / "simulation"
+_WORDS = {"program", "function", "noise", "parameter", "unit"}  # columns of text
+_OUTSIDE = ("MPI_Init", "MPI_Init_thread", "MPI_Finalize", "MPI_Abort")
 _QUICK_SIZES = (1, 64, 1024, 8192, 65536, 262144)  # of ping-pongs, bytes
 _UNPUBLISHED = ".calls"  # folder of the traces themselves: large, and not part of a recording
-
-
-@dataclass(frozen=True)
-class Traced:
-    """What was found by traces of real ranks, a table each; all are empty, with the reason, where
-    no rank was traced.
-
-    Attributes
-    ----------
-    network
-        LogGOPS parameters of the two ranks, with intervals.
-    shares, sizes
-        See `function_shares` and `program_sizes`; all programs.
-    predicted
-        `program`, `ranks`, `round`, `measured_ms`, `simulated_ms`: of each traced run; `waited_ms`:
-        how long its ranks were ready and had no CPU, summed over them (the kernel's account).
-    beyond
-        `program`, `ranks`, `noise`, `seed`, `quiet_ms`, `noisy_ms`, `injected_share`.
-    """
-
-    network: pd.DataFrame
-    shares: pd.DataFrame
-    sizes: pd.DataFrame
-    predicted: pd.DataFrame
-    beyond: pd.DataFrame
 
 
 def trace_and_simulate(
@@ -77,7 +53,7 @@ def trace_and_simulate(
     times: Sequence[int] = (1, 4, 16, 64),
     seeds: int = 5,
     recorded_only: bool = False,
-) -> Traced:
+) -> dict[str, pd.DataFrame]:
     """Trace programs on two ranks, simulate what they did, and extrapolate it.
 
     Parameters
@@ -97,26 +73,22 @@ def trace_and_simulate(
         Of the phases, at each size.
     recorded_only
         Measure nothing; what the folder has.
+
+    Returns
+    -------
+    Tables by name, without rows but with the reason where no rank was traced: ``network`` (LogGOPS
+    parameters of the two ranks, with intervals), ``shares`` and ``sizes`` (see `function_shares`
+    and `program_sizes`), ``predicted`` (a row a traced run; `waited_ms`: how long its ranks were
+    ready and had no CPU, summed over them, by the kernel's account) and ``beyond`` (a row a
+    program, number of simulated ranks, noise and seed).
     """
     folder, why = Path(folder), "" if recorded_only else why_not()
     if recorded_only or why:
         return _read(folder, why or "no traced run was recorded")
     runs = _traced_runs(folder, programs, rounds, length)
     pingpong = _pingpong(folder / _UNPUBLISHED)
-    made_from = to_json(
-        {
-            "runs": runs[["cell", "run", "round", "t0_ns"]].to_dict("records"),
-            "pingpong": digest(pingpong.to_csv()),
-            "simulated": [list(signatures), list(times), seeds],
-            "code": digest_files([*SIMULATION.rglob("*.py"), *SIMULATION.glob("*.so")], SIMULATION),
-        }
-    )
-    made = folder / _UNPUBLISHED / "made-from.json"
-    if not made.exists() or made.read_text() != made_from:
-        tables = _tables(folder, runs, pingpong, signatures, times, seeds)
-        for name, table in tables.items():
-            write_atomically(folder / f"{name}.csv", table.to_csv(index=False))
-        write_atomically(made, made_from)
+    for name, table in _tables(folder, runs, pingpong, signatures, times, seeds).items():
+        write_atomically(folder / f"{name}.csv", table.to_csv(index=False))
     return _read(folder, "no traced run was recorded")
 
 
@@ -162,13 +134,14 @@ def _tables(
     }
 
 
-def _read(folder: Path, why: str) -> Traced:
-    def read(name: str) -> pd.DataFrame:
+def _read(folder: Path, why: str) -> dict[str, pd.DataFrame]:
+    def read(name: str, columns: Sequence[str]) -> pd.DataFrame:
         path = folder / f"{name}.csv"
-        empty = because(pd.DataFrame(columns=list(_TABLES[name])), why)
-        return read_csv(path) if path.exists() else empty
+        kinds = dict.fromkeys(set(columns) & _WORDS, str)
+        empty = pd.DataFrame(columns=list(columns), dtype=float).astype(kinds)
+        return read_csv(path) if path.exists() else because(empty, why)
 
-    return Traced(**{name: read(name) for name in _TABLES})
+    return {name: read(name, columns) for name, columns in _TABLES.items()}
 
 
 def span_ms(calls: Calls) -> float:
@@ -229,23 +202,70 @@ def _beyond(
     return pd.DataFrame(rows)
 
 
-def beyond_table(beyond: pd.DataFrame) -> pd.DataFrame:
-    """Accumulated slow-down on simulated ranks.
+def function_shares(calls: Calls, program: str = "") -> pd.DataFrame:
+    """How much of the ranks' time each MPI function takes (Ferreira et al. 2008, Figures 4 to 6).
+
+    Parameters
+    ----------
+    calls
+        Of a traced run.
+    program
+        For the column of that name.
 
     Returns
     -------
     DataFrame
-        `program`, `ranks`, `noise`, `seeds`, `accumulated` (median over seeds of the phases: the
-        slow-down less the share that a lone CPU loses) and its range `accumulated_low`,
-        `accumulated_high` over all seeds.
+        `program`, `function`, `share` (of all ranks' time), `of_communication`, `calls`, `mean_us`
+        and `max_us`; most first.
     """
-    columns = ["program", "ranks", "noise", "seeds", "accumulated"]
-    if beyond.empty:
-        empty = pd.DataFrame(columns=[*columns, "accumulated_low", "accumulated_high"])
-        return because(empty, why_empty(beyond))
-    local = 1 / (1 - beyond["injected_share"]) - 1
-    beyond = beyond.assign(accumulated=beyond["noisy_ms"] / beyond["quiet_ms"] - 1 - local)
-    found = beyond.groupby(["program", "ranks", "noise"], sort=False)["accumulated"]
-    table = found.agg(seeds="size", accumulated="median", low="min", high="max").reset_index()
-    names = {"low": "accumulated_low", "high": "accumulated_high"}
-    return table.rename(columns=names)
+    within = calls.table[~calls.table["call"].isin(_OUTSIDE)]
+    lengths = (within["end_ns"] - within["start_ns"]) * 1e-3
+    by_call = lengths.groupby(within["call"])
+    seconds = by_call.sum() * 1e-6
+    table = pd.DataFrame(
+        {
+            "program": program,
+            "share": seconds / _region_seconds(calls).sum(),
+            "of_communication": seconds / seconds.sum(),
+            "calls": by_call.size(),
+            "mean_us": by_call.mean(),
+            "max_us": by_call.max(),
+        }
+    )
+    table = table.loc[seconds.sort_values(ascending=False).index].rename_axis("function")
+    return table.reset_index()[list(_TABLES["shares"])]
+
+
+def _region_seconds(calls: Calls) -> pd.Series:
+    """The seconds of each rank from the end of MPI_Init to the begin of MPI_Finalize; of a rank
+    that died to the end of its last call.
+    """
+    table = calls.table
+    begins = table[table["call"].isin(_OUTSIDE[:2])].groupby("rank")["end_ns"].min()
+    ends = table[table["call"] == "MPI_Finalize"].groupby("rank")["start_ns"].min()
+    last = table[~table["call"].isin(_OUTSIDE)].groupby("rank")["end_ns"].max()
+    return (ends.reindex(begins.index).fillna(last) - begins) * 1e-9
+
+
+def program_sizes(calls: Calls, program: str = "") -> pd.DataFrame:
+    """How many collectives a program calls, and of how many bytes (Ferreira et al. 2008, Figure 7).
+
+    Returns
+    -------
+    DataFrame
+        `program`, `function`, `operations` (one that all ranks take part in counts as one),
+        `mean_bytes`, `most_bytes` (of an operation: the most that a rank gives or gets), and
+        `per_second`.
+    """
+    found = calls.table[calls.table["kind"] == "collective"]
+    found = found.assign(
+        nth=found.groupby(["comm", "rank"]).cumcount(),
+        size=found[["bytes", "received_bytes"]].max(axis=1),
+    )
+    sizes = found.groupby(["comm", "nth", "call"], as_index=False)["size"].max()
+    table = sizes.groupby("call")["size"].agg(
+        operations="size", mean_bytes="mean", most_bytes="max"
+    )
+    table["per_second"] = table["operations"] / _region_seconds(calls).max()
+    table = table.rename_axis("function").reset_index().assign(program=program)
+    return table[list(_TABLES["sizes"])]

@@ -1,33 +1,30 @@
-"""The study of Persson et al. 2025, sections 3 and 5: programs × models × configurations,
-undisturbed and under replayed worst cases.
+"""The study of Persson et al. 2025, sections 3 and 5: its runs, and the traces that are replayed.
 
-Owns its two campaigns (traced baseline; undisturbed and injected, interleaved) and the choice of
-the worst traces; the tables are next door.
+Owns what accompanies the runs, and how a worst run becomes the noise that is replayed; the cells of
+the campaigns stand on the page, the tables are next door.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
+from ...empty import because
 from ...errors import InputError
-from ...injection import Injector
+from ...injection._lanes import Placement
 from ...machine import doctor
-from ...measurement import Attachment, Campaign, Cell, PlacementCheck, finished, metrics
+from ...measurement import Attachment, PlacementCheck, finished, metrics
 from ...noise import NoiseConfig, average_noise, delta_noise
 from ...tracing import Tracer, each_trace, read_traces
-from ...workloads import Workload
-from ..design import Design
-from ..replays import replay_campaign
 
 TRACED, UNTRACED, UNDISTURBED = "traced", "untraced", "undisturbed"
-MODES = {
-    "improved": ("improved", "roam"),
-    "pessimistic": ("pessimistic", "roam"),
-    "faithful": ("improved", "faithful"),
-}
-MODE = "improved"  # under which all configurations are compared: that of section 5.2
+MERGES = ("improved", "pessimistic")
+NOTHING_TRACED = (
+    "none of these programs was traced with anything left to replay; make doctor says what tracing"
+    " takes on this machine"
+)
 KEYS = ["program", "model", "config"]
 _CELL = r"^(?P<program>\S+) (?P<model>\S+) \S+ (?P<trace>\S+) ?(?P<mode>.*)$"
 
@@ -52,73 +49,73 @@ class WorstTrace:
         """Such as ``#1``, as in the paper's tables; ``planted-omp``, by the traced model."""
         return f"planted-{self.model}" if self.planted else f"#{self.number}"
 
+    @property
+    def modes(self) -> list[tuple[str, NoiseConfig, Placement]]:
+        """Name, noise and placement of each mode of replay; the first is that of section 5.2."""
+        improved, pessimistic = self.configs["improved"], self.configs["pessimistic"]
+        return [
+            ("improved", improved, "roam"),
+            ("pessimistic", pessimistic, "roam"),
+            ("faithful", improved, "faithful"),
+        ]
 
-def baseline_campaign(
-    folder: str | Path, design: Design, runs: int, seed: int = 0, recorded_only: bool = False
-) -> Campaign:
-    """Every program, model and configuration traced (Persson et al. 2025, sec. 5.1), and each
-    program and model untraced in the first configuration.
+    def is_of(self, model: str, config: str) -> bool:
+        """Whether it was traced in this model and configuration."""
+        return (self.model, self.config) == (model, config)
 
-    At the level without a kernel tracer nothing is traced: the runs show the baseline only.
+
+def attachments(
+    folder: str | Path, recorded_only: bool = False
+) -> tuple[tuple[Attachment, ...], tuple[Attachment, ...]]:
+    """What accompanies traced runs (a tracer, where there is one), and what all runs: where their
+    threads were, and the kernel's counters.
 
     Parameters
     ----------
     folder
-        Of the campaign's data.
-    design
-        Of the study (`cached_design`).
-    runs, seed, recorded_only
-        As of `Campaign`.
+        The campaign's folder; traces lie in its subfolder `traces`.
+    recorded_only
+        True: the runs are only read, and nothing accompanies them.
     """
-    folder, cells = Path(folder), []
-    traceable = not recorded_only and doctor().capabilities.tracer != "detours"
-    tracer = (Tracer(folder / "traces"),) if traceable else ()
-    for key, workload in design.placed().items():
-        cells.append(Cell(_cell(*key, TRACED), workload, attachments=tracer))
-        if key[2] == design.chosen[0]:
-            cells.append(Cell(_cell(*key, UNTRACED), workload))
-    return Campaign(folder, cells, runs, seed, recorded_only, campaign_attachments(recorded_only))
-
-
-def _cell(program: str, model: str, config: str, noise: str, mode: str = "") -> str:
-    return " ".join(part for part in (program, model, config, noise, mode) if part)
-
-
-def campaign_attachments(recorded_only: bool) -> tuple[Attachment, ...]:
-    """What accompanies every run: where its threads were, and the kernel's counters."""
-    return () if recorded_only else (PlacementCheck(), *metrics("kernel"))
+    if recorded_only:
+        return (), ()
+    traceable = doctor().capabilities.tracer != "detours"
+    tracer = (Tracer(Path(folder) / "traces"),) if traceable else ()
+    return tracer, (PlacementCheck(), *metrics("kernel"))
 
 
 def label_runs(runs: pd.DataFrame) -> pd.DataFrame:
     """Finished runs with `program`, `model` (omp, sycl, original), `trace` (traced, untraced,
-    undisturbed, #1, …) and `mode` from the cell's name.
+    undisturbed, #1, …) and `mode` from the cell's name; `steal_s` and `epoch` where there was none.
 
     Parameters
     ----------
     runs
-        Of `baseline_campaign` or `injected_campaign`.
+        Runs of the baseline or the injected campaign.
     """
     data = finished(runs)
+    for name, missing in (("steal_s", np.nan), ("epoch", 0)):
+        data = data if name in data else data.assign(**{name: missing})
     parts = data["cell"].str.extract(_CELL)
     return data.assign(**{name: parts[name] for name in parts})
 
 
 def worst_traces(
     folder: str | Path,
-    runs: pd.DataFrame,
+    ranked: pd.DataFrame,
     fallback: str | Path | None = None,
     count: int = 1,
     each_model: bool = False,
 ) -> list[WorstTrace]:
-    """Of each program the runs that were furthest above the mean of their own configuration, with
-    their delta under each merge.
+    """The first runs of each program that have anything left to replay, with their delta under each
+    merge.
 
     Parameters
     ----------
     folder
-        Of the baseline campaign.
-    runs
-        Its runs (`label_runs`).
+        The campaign's folder of traces.
+    ranked
+        Traced runs of all configurations (`label_runs`), the worst first.
     count
         Worst traces a program.
     each_model
@@ -133,55 +130,35 @@ def worst_traces(
     InputError
         No trace, and no fallback.
     """
-    traced = runs[runs["trace"] == TRACED]
-    groups = [
-        group for _, group in traced.groupby(["program", "model"] if each_model else ["program"])
-    ]
-    found = [
-        worst for group in groups for worst in _worst_of(Path(folder) / "traces", group, count)
-    ]
-    found = [
-        replace(worst, number=sum(other.program == worst.program for other in found[:place]) + 1)
-        for place, worst in enumerate(found)
-    ]
+    found: list[WorstTrace] = []
+    for _, group in ranked.groupby(["program", "model"] if each_model else ["program"]):
+        found += _worst_of(Path(folder), group, count, found)
     replayable = {worst.program for worst in found}
-    missing = [program for program in traced["program"].unique() if program not in replayable]
-    if not missing:
-        return found
-    if fallback is None:
+    missing = [program for program in sorted(set(ranked["program"])) if program not in replayable]
+    if missing and fallback is None:
         raise InputError(
             f"there is no trace to replay for {', '.join(missing)}",
             where=folder,
             fix="trace more runs, or name a fallback config",
         )
-    config = NoiseConfig.read(fallback)
-    return found + [_fallback(program, config) for program in missing]
+    return found + [_fallback(program, NoiseConfig.read(str(fallback))) for program in missing]
 
 
-def _worst_of(folder: Path, traced: pd.DataFrame, count: int) -> list[WorstTrace]:
-    if "trace_events" not in traced:
-        return []
-    excess = traced["seconds"] / traced.groupby(["model", "config"])["seconds"].transform("mean")
-    ordered = traced.assign(excess=excess).sort_values(["excess", "run"], ascending=[False, True])
+def _worst_of(
+    folder: Path, ranked: pd.DataFrame, count: int, before: list[WorstTrace]
+) -> list[WorstTrace]:
+    """Numbered after those of the same program before them."""
     worst: list[WorstTrace] = []
-    for row in ordered.itertuples():
-        cell = traced[(traced["model"] == row.model) & (traced["config"] == row.config)]
-        configs = trace_configs(
-            folder, traced[traced["run"] == row.run], int(row.run), cell, folder
-        )
+    number = sum(one.program == ranked["program"].iloc[0] for one in before)
+    for row in ranked.itertuples() if "trace_events" in ranked else ():
+        cell = ranked[(ranked["model"] == row.model) & (ranked["config"] == row.config)]
+        own = ranked[ranked["run"] == row.run]
+        configs = trace_configs(folder, own, int(row.run), cell.sort_values("run"), folder)
         if configs:
-            steal_ms = 1e3 * getattr(row, "steal_s", float("nan"))
+            key, place = (row.program, row.model, row.config), number + len(worst) + 1
+            steal_ms = 1e3 * row.steal_s
             worst.append(
-                WorstTrace(
-                    row.program,
-                    row.model,
-                    row.config,
-                    len(worst) + 1,
-                    int(row.run),
-                    float(row.seconds),
-                    configs,
-                    steal_ms,
-                )
+                WorstTrace(*key, place, int(row.run), float(row.seconds), configs, steal_ms)
             )
         if len(worst) == count:
             break
@@ -197,9 +174,11 @@ def trace_configs(
     Parameters
     ----------
     folder, runs
-        Of the run's trace.
-    cell
-        The traced runs of its configuration, with their traces in `cell_folder`.
+        Where the run's trace lies, and the run's row.
+    run
+        Its number.
+    cell, cell_folder
+        The traced runs of its configuration, and where their traces lie.
     """
     events = read_traces(folder, runs)
     if not (events["run"] == run).any():
@@ -208,107 +187,65 @@ def trace_configs(
     delta = delta_noise(events, average, runs, run=run)
     if not (delta["duration_ns"] > 0).any():
         return {}
-    return {
-        merge: NoiseConfig.from_events(delta, merge=merge)
-        for merge in {merge for merge, _ in MODES.values()}
-    }
+    return {merge: NoiseConfig.from_events(delta, merge=merge) for merge in MERGES}
 
 
 def _fallback(program: str, config: NoiseConfig) -> WorstTrace:
     seconds = float(config.provenance.get("seconds", config.window_ns / 1e9))
-    return WorstTrace(
-        program, "none", "none", 1, -1, seconds, {merge: config for merge, _ in MODES.values()}
-    )
+    configs = dict.fromkeys(MERGES, config)
+    return WorstTrace(program, "none", "none", 1, -1, seconds, configs)
 
 
-def injected_campaign(
-    folder: str | Path,
-    design: Design,
-    worst: list[WorstTrace],
-    runs: int,
-    seed: int = 0,
-    recorded_only: bool = False,
-) -> Campaign:
-    """Each program, model and configuration undisturbed and under its program's worst traces (sec.
-    5.2), all in random order.
+def first_traced(traces: list[WorstTrace]) -> WorstTrace | None:
+    """The first natural trace that was recorded in this study; None: nothing was traced."""
+    return next((trace for trace in traces if trace.run >= 0 and not trace.planted), None)
 
-    The configuration that a trace came from is injected under every mode: the pessimistic merge,
-    the improved one, and the improved one with interrupts on their own CPUs (`MODES`). `worst`
-    holds natural traces and planted ones alike.
+
+def traced_cell(runs: pd.DataFrame, worst: WorstTrace) -> pd.DataFrame:
+    """The traced runs of the configuration that a worst trace is of."""
+    key = (worst.program, worst.model, worst.config)
+    return runs[(runs["trace"] == TRACED) & (runs[KEYS] == key).all(axis=1)]
+
+
+def trace_lanes(folder: str | Path, runs: pd.DataFrame, worst: WorstTrace | None) -> pd.DataFrame:
+    """The four rows of figure 4, of real runs.
 
     Parameters
     ----------
-    folder
-        Of the campaign's data; it has a subfolder for these very configs.
-    design
-        Of the study (`cached_design`).
+    folder, runs
+        Of the baseline campaign; its runs through `label_runs`.
     worst
-        Of `worst_traces` and `planted_traces`.
-    runs, seed, recorded_only
-        As of `Campaign`.
+        One of `worst_traces` that was traced there; None: nothing was, and the table has no row but
+        the reason.
+
+    Returns
+    -------
+    One row an event: `lane`, `cpu`, `kind`, `source`, `start_ns`, `duration_ns`, `worst` and `left`
+    (bool: the lane is that). Lanes: the worst run; what of it is average noise, at the end of each
+    event; what is left and injected; and that beside the noise of the run nearest to the median,
+    which is what a replay meets.
     """
-    injectors = _Injectors(recorded_only)
-    cells = []
-    for key, workload in design.placed().items():
-        program, model, config = key
-        cells.append(Cell(_cell(*key, UNDISTURBED), workload))
-        for trace in worst:
-            if trace.program != program:
-                continue
-            is_source = (trace.model, trace.config) == (model, config)
-            for mode in MODES if is_source else (MODE,):
-                cells.append(injectors.cell(trace, mode, key, workload))
-    return replay_campaign(
-        folder, cells, runs, seed, recorded_only, campaign_attachments(recorded_only)
+    shown = ["cpu", "kind", "source", "start_ns", "duration_ns"]
+    if worst is None:
+        kinds = {"cpu": int, "start_ns": int, "duration_ns": int, "worst": bool, "left": bool}
+        empty = pd.DataFrame(columns=[*shown, "lane", "worst", "left"]).astype(kinds)
+        return because(empty, NOTHING_TRACED)
+    cell = traced_cell(runs, worst)
+    events = read_traces(Path(folder) / "traces", cell)
+    events["event"] = np.arange(len(events))
+    left = delta_noise(events, average_noise(events, cell), cell, run=worst.run)
+    usual = int(cell.loc[(cell["seconds"] - cell["seconds"].median()).abs().idxmin(), "run"])
+    traced, other = (events[events["run"] == run] for run in (worst.run, usual))
+    left_ns = traced["event"].map(left.set_index("event")["duration_ns"]).fillna(0).astype("int64")
+    taken = traced.assign(
+        start_ns=traced["start_ns"] + left_ns, duration_ns=traced["duration_ns"] - left_ns
     )
-
-
-class _Injectors:
-    """One injector a trace and mode, whichever configurations it accompanies."""
-
-    def __init__(self, recorded_only: bool):
-        self._recorded_only = recorded_only
-        self._made: dict[tuple[str, str, str], tuple[Attachment, ...]] = {}
-
-    def cell(
-        self, trace: WorstTrace, mode: str, key: tuple[str, str, str], workload: Workload
-    ) -> Cell:
-        """The cell of a workload under a trace."""
-        merge, placement = MODES[mode]
-        config, which = trace.configs[merge], (trace.program, trace.label, mode)
-        if which not in self._made:
-            self._made[which] = () if self._recorded_only else (Injector(config, placement),)
-        return Cell(
-            _cell(*key, trace.label, mode),
-            workload,
-            noise=config.digest,
-            attachments=self._made[which],
-        )
-
-
-def describe_traces(worst: list[WorstTrace]) -> pd.DataFrame:
-    """One row a worst trace: `program`, `model`, `config`, `trace`, `run`, `anomaly_seconds`,
-    `steal_ms` during it, and what the improved merge replays: `events`, `noise_ms`.
-
-    Parameters
-    ----------
-    worst
-        Of `worst_traces` and `planted_traces`.
-    """
-    rows = []
-    for trace in worst:
-        events = trace.configs[MODES[MODE][0]].events()
-        rows.append(
-            {
-                "program": trace.program,
-                "model": trace.model,
-                "config": trace.config,
-                "trace": trace.label,
-                "run": trace.run,
-                "anomaly_seconds": trace.seconds,
-                "steal_ms": trace.steal_ms,
-                "events": len(events),
-                "noise_ms": events["duration_ns"].sum() / 1e6,
-            }
-        )
-    return pd.DataFrame(rows)
+    lanes = {
+        f"worst run ({worst.run})": traced,
+        "average noise in it": taken[taken["duration_ns"] > 0],
+        "left: injected": left,
+        f"run {usual}, with the replay": pd.concat([other[shown], left[shown]]),
+    }
+    table = pd.concat([part[shown].assign(lane=lane) for lane, part in lanes.items()])
+    of = {name: table["lane"].str.startswith(name) for name in ("worst", "left")}
+    return table.assign(**of).reset_index(drop=True)

@@ -1,7 +1,12 @@
 """The study of one program of the user's: why does it not take the same time twice?"""
 
-from .options import program_from_options
-from .steps import study_folder
-from .study import ProgramStudy
+from typing import TYPE_CHECKING
 
-__all__ = ["ProgramStudy", "program_from_options", "study_folder"]
+from ... import lazily
+
+if TYPE_CHECKING:
+    from .options import program_from_options
+    from .steps import study_folder
+    from .study import ProgramStudy
+else:
+    __all__, __getattr__, __dir__ = lazily(__name__)

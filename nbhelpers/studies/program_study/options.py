@@ -14,19 +14,12 @@ def program_from_options(
     command: str | Sequence[str] = "",
     *,
     shell: str | bool = "",
-    description: str = "",
-    region: str = "",
     lines: Sequence[str] = (),
-    seconds: str = "",
     reports: Sequence[str] = (),
-    outcome: str = "",
-    threads: int = 0,
-    timeout_s: float = 0,
+    **options: Any,
 ) -> Workload:
     """A workload from plain texts and numbers, as a command line or a notebook's parameters have
     them.
-
-    What is empty or 0 is left to `nbhelpers.workloads.program`.
 
     Parameters
     ----------
@@ -34,20 +27,13 @@ def program_from_options(
         Words, or one string of them.
     shell
         A line for /bin/sh in place of the command; or True: the command is one.
-    description
-        Name of a known program, or the path of a .yml file.
-    region
-        Kind of the timed region.
     lines
         The two patterns of printed lines between which it is timed.
-    seconds
-        Pattern of the time that it prints, with a group `seconds`.
     reports
         Each ``NAME=REGEX[:UNIT[:higher|lower]]``; see `parse_report`.
-    outcome
-        Name of what runs are judged by.
-    threads, timeout_s
-        See `program`.
+    options
+        Of `nbhelpers.workloads.program`: `description`, `region`, `seconds`, `outcome`, `threads`,
+        `timeout_s`. What is empty or 0 is left to it.
 
     Raises
     ------
@@ -66,20 +52,12 @@ def program_from_options(
             f"{len(lines)} patterns of lines; a region has two",
             fix="the line that opens it, and the line that closes it",
         )
+    if lines:
+        options["region"] = tuple(lines)
+    options |= {"reports": tuple(map(parse_report, reports)), "shell": bool(shell)}
     line = shell if isinstance(shell, str) else ""
-    options: dict[str, Any] = {
-        "description": description,
-        "region": tuple(lines) or region,
-        "seconds": seconds,
-        "reports": tuple(map(parse_report, reports)),
-        "outcome": outcome,
-        "threads": threads,
-        "timeout_s": timeout_s,
-        "shell": bool(shell),
-    }
-    return program(
-        line or command or None, **{name: value for name, value in options.items() if value}
-    )
+    known = {name: value for name, value in options.items() if value}
+    return program(line or command or None, **known)
 
 
 def parse_report(text: str) -> Report:

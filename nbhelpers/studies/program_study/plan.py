@@ -55,26 +55,6 @@ class TimePlan:
         ]
         return pd.DataFrame(rows, columns=["step", "runs", "seconds"]).astype({"runs": "Int64"})
 
-    def sentences(self) -> list[str]:
-        """What will be done, and how long each part takes."""
-        runs = self.run_seconds
-        return [
-            (
-                f"A run takes {readable(runs)}. Measuring takes {readable(self.seconds)} at most, "
-                "analysing some seconds more."
-            ),
-            f"1. measure and trace: 2 × {self.traced} runs, {readable(2 * self.traced * runs)}",
-            (
-                f"2. replay the worst run's noise: 2 × {self.replayed} runs, "
-                f"{readable(2 * self.replayed * runs)}"
-            ),
-            (
-                f"3. look for the cause and try what may help: {readable(self.treated_seconds)} at"
-                " most"
-            ),
-            f"4. inject what is suspected: {readable(self.proved_seconds)} at most",
-        ]
-
 
 def plan_study(run_seconds: float, seconds: float = 0, runs: int = 0) -> TimePlan:
     """Divide a time among the steps.

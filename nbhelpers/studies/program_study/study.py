@@ -17,7 +17,7 @@ from ...facts import facts_html
 from ...files import write_json
 from ...mitigation import explain_factor
 from .steps import Steps
-from .verdicts import CANNOT, QUESTIONS, Verdict, Verdicts, find_verdict, percent
+from .verdicts import CANNOT, QUESTIONS, Verdict, find_verdict, percent
 
 
 class ProgramStudy(Steps):
@@ -97,10 +97,6 @@ class ProgramStudy(Steps):
             self._found[about] = find_verdict(self, about)
         return self._found[about]
 
-    def show(self, *about: str) -> Verdicts:
-        """Answers to be shown in a notebook; see `verdict`."""
-        return Verdicts([self.verdict(name) for name in about])
-
     def sentences(self, *about: str) -> list[str]:
         """Answers as sentences; see `verdict`."""
         return [
@@ -124,16 +120,16 @@ class ProgramStudy(Steps):
 
     def answer(self) -> Answer:
         """The answer to the title of the page: the proven cause, or that nobody can tell."""
-        spread, name = self.verdict("spread"), self._proven()
-        known: dict[str, Any] = {}
-        if spread.value is not None:
-            known = {"value": 100 * spread.value, "unit": "%"}
-        if spread.low is not None and spread.high is not None:
-            known |= {"low": 100 * spread.low, "high": 100 * spread.high}
+        spread = self.verdict("spread")
+        numbers = {"value": spread.value, "low": spread.low, "high": spread.high}
+        known: dict[str, Any] = {
+            name: 100 * number for name, number in numbers.items() if number is not None
+        }
         return Answer(
-            name[:LONGEST] or CANNOT_TELL,
+            self._proven()[:LONGEST] or CANNOT_TELL,
             f"{self._reason().capitalize()}.",
             "how much the runs differ",
+            unit="%" if known else "",
             n=spread.n,
             figure="runs",
             **known,

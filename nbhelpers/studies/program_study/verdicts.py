@@ -3,15 +3,15 @@
 Owns the questions and the rule by which each is answered from the study's steps.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from html import escape
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
 
 from ... import places
-from ...errors import InputError, NoisebookError
+from ...errors import InputError, NoisebookError, Unavailable
+from ...measurement import region_seconds
 from ...mitigation import explain_factor, mitigations
 from ...mitigation.trials import HARMS, NO_EFFECT, NOT_AGAIN, open_verdict
 from ...statistics import Comparison, bootstrap_interval, cell_statistics, compare, mean_ratio
@@ -72,16 +72,6 @@ class Verdict:
         return f"{self.question}\n  {self.reply}"
 
 
-class Verdicts(list[Verdict]):
-    """Some verdicts; show themselves in a notebook."""
-
-    def _repr_html_(self) -> str:
-        return "".join(
-            f"<p><strong>{escape(verdict.question)}</strong> {escape(verdict.reply)}</p>"
-            for verdict in self
-        )
-
-
 def find_verdict(steps: Steps, about: str) -> Verdict:
     """The answer to one question; a step that cannot be done on this machine is an answer, too.
 
@@ -101,12 +91,11 @@ def find_verdict(steps: Steps, about: str) -> Verdict:
         raise InputError(
             f"there is no question about '{about}'", fix=f"one of {', '.join(QUESTIONS)}"
         )
-    question = QUESTIONS[about]
     try:
-        return _RULES[about](steps, question)
+        return replace(_RULES[about](steps), question=QUESTIONS[about])
     except NoisebookError as error:
         fix = f" What to do: {error.fix}." if error.fix else ""
-        return Verdict(question, CANNOT, f"because {error.what}.{fix}")
+        return Verdict(QUESTIONS[about], CANNOT, f"because {error.what}.{fix}")
 
 
 def percent(share: float) -> str:
@@ -120,9 +109,17 @@ def percent(share: float) -> str:
     return f"{100 * share:.3g} %"
 
 
-def _spread(steps: Steps, question: str) -> Verdict:
-    """Of the program itself: where a loop was traced in its place, of the runs without replayed
-    noise.
+def _found(
+    answer: str, sentence: str, numbers: Sequence[float] = (), unit: str = "", n: int = 0
+) -> Verdict:
+    """The answer to a question that `find_verdict` knows; the numbers are value, low and high."""
+    known = dict(zip(("value", "low", "high"), numbers))
+    return Verdict("", answer, sentence, **known, unit=unit, n=n)
+
+
+def _spread(steps: Steps) -> Verdict:
+    """The spread of the program itself: where a loop was traced in its place, that of the runs
+    without replayed noise.
     """
     runs = steps.undisturbed
     row = cell_statistics(runs.assign(cell="all")).iloc[0]
@@ -130,85 +127,73 @@ def _spread(steps: Steps, question: str) -> Verdict:
     middle, least, most = (
         _with_unit(steps, value) for value in (values.median(), values.min(), values.max())
     )
-    return Verdict(
-        question,
-        "",
-        f"by {percent(row.cv)} of the mean (standard deviation), 95 % interval "
-        f"{percent(row.cv_low)} to {percent(row.cv_high)}, n = {len(values)}. Median "
-        f"{middle}, from {least} to {most}.",
-        row.cv,
-        row.cv_low,
-        row.cv_high,
-        "of the mean",
-        len(values),
+    sentence = (
+        f"by {percent(row.cv)} of the mean (standard deviation), 95 % interval"
+        f" {percent(row.cv_low)} to {percent(row.cv_high)}, n = {len(values)}. Median"
+        f" {middle}, from {least} to {most}."
     )
+    return _found("", sentence, (row.cv, row.cv_low, row.cv_high), "of the mean", len(values))
 
 
-def _noise(steps: Steps, question: str) -> Verdict:
+def _noise(steps: Steps) -> Verdict:
     found = steps.traced
     shares = _lost_shares(found.events, found.runs.query("cell == 'traced'"))
-    low, high = bootstrap_interval(shares, "mean", steps.seed)
+    mean, (low, high) = float(shares.mean()), bootstrap_interval(shares, "mean", steps.seed)
     note = ""
     if not found.is_program:
         note = (
-            " Measured by a loop in place of your program, which cannot be "
-            f"traced here: see {places.how_to('doctor')}."
+            " Measured by a loop in place of your program, which cannot be traced here: see"
+            f" {places.how_to('doctor')}."
         )
     elif len(found.noise):
         kind, source = found.noise.index[0]
         note = f" Most is {source} ({kind})."
-    return Verdict(
-        question,
-        "",
-        f"{percent(shares.mean())}, 95 % interval {percent(low)} to {percent(high)}, "
-        f"n = {len(shares)} runs.{note}",
-        float(shares.mean()),
-        low,
-        high,
-        "of CPU time",
-        len(shares),
+    sentence = (
+        f"{percent(mean)}, 95 % interval {percent(low)} to {percent(high)}, n = {len(shares)}"
+        f" runs.{note}"
     )
+    return _found("", sentence, (mean, low, high), "of CPU time", len(shares))
 
 
-def _tracing(steps: Steps, question: str) -> Verdict:
+def _tracing(steps: Steps) -> Verdict:
     if not steps.traced.is_program:
-        return _untraceable(question)
-    return _change(steps, question, steps.traced.tracing, "it", steps.plan.traced)
+        raise _untraceable()
+    return _change(steps, steps.traced.tracing, "it", steps.plan.traced)
 
 
-def _replay(steps: Steps, question: str) -> Verdict:
+def _untraceable() -> Unavailable:
+    what = "a program cannot be traced on this machine by this user"
+    return Unavailable(what, fix=places.how_to("doctor"))
+
+
+def _replay(steps: Steps) -> Verdict:
     runs = steps.replayed
     note = "" if steps.traced.is_program else " The noise is that of the loop's worst run."
     baseline, injected = (runs[runs["cell"] == name] for name in ("baseline", "injected"))
     comparison = compare(baseline, injected, seed=steps.seed)
-    return _change(steps, question, comparison, "the replay", len(injected), note)
+    return _change(steps, comparison, "the replay", len(injected), note)
 
 
-def _anomaly(steps: Steps, question: str) -> Verdict:
+def _anomaly(steps: Steps) -> Verdict:
     slowest = steps.slowest_value
     if slowest is None:
-        return _untraceable(question)
+        raise _untraceable()
     worst = float(steps.outcome.costs([slowest])[0])
     costs = {
-        cell: steps.outcome.costs(runs[steps.outcome.name])
+        cell: np.asarray(steps.outcome.costs(runs[steps.outcome.name]))
         for cell, runs in steps.replayed.groupby("cell")
     }
     ratio = mean_ratio(costs["injected"], worst, seed=steps.seed)
-    answer = _as_slow(worst, np.asarray(costs["injected"]), np.asarray(costs["baseline"]))
+    answer = _as_slow(worst, costs["injected"], costs["baseline"])
     undisturbed = costs["baseline"].mean() / worst
     rest = "" if answer == "yes" else f" Undisturbed runs take × {undisturbed:.3f}."
-    return Verdict(
-        question,
-        answer,
-        f"the replay takes × {ratio.value:.3f} of the slowest run"
-        f" ({_with_unit(steps, slowest)}), 95 % interval {ratio.low:.3f} to"
-        f" {ratio.high:.3f}, n = {ratio.size}; × 1 would be as slow.{rest}",
-        ratio.value,
-        ratio.low,
-        ratio.high,
-        "of the slowest run",
-        ratio.size,
+    sentence = (
+        f"the replay takes × {ratio.value:.3f} of the slowest run ({_with_unit(steps, slowest)}),"
+        f" 95 % interval {ratio.low:.3f} to {ratio.high:.3f}, n = {ratio.size}; × 1 would be as"
+        f" slow.{rest}"
     )
+    numbers = (ratio.value, ratio.low, ratio.high)
+    return _found(answer, sentence, numbers, "of the slowest run", ratio.size)
 
 
 def _as_slow(worst: float, replayed: np.ndarray, undisturbed: np.ndarray) -> str:
@@ -221,87 +206,61 @@ def _as_slow(worst: float, replayed: np.ndarray, undisturbed: np.ndarray) -> str
     return "no" if found == REVERSED else CANNOT
 
 
-def _cause(steps: Steps, question: str) -> Verdict:
+def _cause(steps: Steps) -> Verdict:
     report = steps.treatments
     found, n = report.explanation, len(report.baseline)
     if not found.found:
-        return Verdict(question, "no", f"{found.summary} n = {n}.", n=n)
+        return _found("no", f"{found.summary} n = {n}.", n=n)
     names = [explain_factor(name).name for name in report.factors.index[:2]]
     factors = f" Suspected, not proven: {', '.join(names)}." if names else ""
-    low, high = found.accuracy_interval
-    return Verdict(
-        question,
-        "yes",
-        f"{found.summary}{factors} n = {n}.",
-        found.accuracy,
-        low,
-        high,
-        "balanced accuracy",
-        n,
-    )
+    numbers = (found.accuracy, *found.accuracy_interval)
+    sentence = f"{found.summary}{factors} n = {n}."
+    return _found("yes", sentence, numbers, "balanced accuracy", n)
 
 
-def _remedy(steps: Steps, question: str) -> Verdict:
+def _remedy(steps: Steps) -> Verdict:
     report = steps.treatments
     if report.tried.empty:
-        reasons = "; ".join(
-            f"{row['name']}: {row['reason']}" for _, row in report.not_tried.head(3).iterrows()
-        )
-        return Verdict(
-            question,
-            CANNOT,
-            f"because nothing could be tried ({reasons or 'nothing is known to help'}).",
-        )
+        left = [f"{row['name']}: {row['reason']}" for _, row in report.not_tried.head(3).iterrows()]
+        reasons = "; ".join(left) or "nothing is known to help"
+        raise Unavailable(f"nothing could be tried ({reasons})")
     if report.helped:
-        return _helpful(steps, question, report.helped[0])
+        return _helpful(steps, report.helped[0])
     told, least = open_verdict(report.tried), int(report.tried["runs"].min())
     known = set(report.tried["verdict"]) <= {NO_EFFECT, HARMS, NOT_AGAIN}
-    return Verdict(question, "no" if known else CANNOT, told, n=least)
+    return _found("no" if known else CANNOT, told, n=least)
 
 
-def _helpful(steps: Steps, question: str, name: str) -> Verdict:
+def _helpful(steps: Steps, name: str) -> Verdict:
     """The confirmed mitigation, and how to use it without us."""
     report = steps.treatments
     again = report.again[name]
     mean = again.comparison.table.loc["mean"]
     commands = "; ".join(mitigations()[name].by_hand)
     by_hand = f" By hand: {commands}" if commands else ""
-    return Verdict(
-        question,
-        "yes",
+    sentence = (
         f"“{report.tried.loc[name, 'name']}”, shown twice. In the second measurement the mean is ×"
         f" {mean.ratio:.3f}, 95 % interval {mean.low:.3f} to {mean.high:.3f}: {again.sentence}."
-        f"{by_hand}",
-        float(mean.ratio),
-        float(mean.low),
-        float(mean.high),
-        "of the mean",
-        again.faster.units,
+        f"{by_hand}"
     )
+    numbers = (float(mean.ratio), float(mean.low), float(mean.high))
+    return _found("yes", sentence, numbers, "of the mean", again.faster.units)
 
 
-def _proof(steps: Steps, question: str) -> Verdict:
+def _proof(steps: Steps) -> Verdict:
     """Whether the suspected factor is the cause: injected, and taken away."""
     proof = steps.proof
     if proof is None:
-        return Verdict(question, CANNOT, "nothing is suspected.")
+        return _found(CANNOT, "nothing is suspected.")
     answer = "yes" if proof.verdict == CAUSE else CANNOT
     if proof.response is None:
-        return Verdict(question, answer, proof.sentence)
+        return _found(answer, proof.sentence)
     found = proof.response.slower
-    return Verdict(
-        question,
-        answer,
-        proof.sentence,
-        found.effect,
-        found.low,
-        found.high,
-        "more cost by the largest dose",
-        found.units,
-    )
+    numbers, unit = (found.effect, found.low, found.high), "more cost by the largest dose"
+    return _found(answer, proof.sentence, numbers, unit, found.units)
 
 
-_RULES: dict[str, Callable[[Steps, str], Verdict]] = {
+_RULES: dict[str, Callable[[Steps], Verdict]] = {
     "spread": _spread,
     "noise": _noise,
     "tracing": _tracing,
@@ -313,38 +272,20 @@ _RULES: dict[str, Callable[[Steps, str], Verdict]] = {
 }
 
 
-def _change(
-    steps: Steps, question: str, comparison: Comparison, what: str, n: int, more: str = ""
-) -> Verdict:
+def _change(steps: Steps, comparison: Comparison, what: str, n: int, more: str = "") -> Verdict:
     """Whether something changes the mean, from a comparison of runs without and with it."""
     mean = comparison.table.loc["mean"]
     judged = comparison.judged["mean"]
     unchanged = "no" if judged.verdict == NONE else CANNOT
     answer = {"worse": "yes", "better": "no, the contrary"}.get(comparison.better, unchanged)
     why = judged.why or "no change is shown by so many runs"
-    reason = f" {why[0].upper()}{why[1:]}."
+    reason = f" {why[0].upper()}{why[1:]}." if answer == CANNOT else ""
     by_trimmed = f" {comparison.by_trimmed}" if comparison.by_trimmed else ""
-    return Verdict(
-        question,
-        answer,
-        f"with {what} the mean {steps.outcome.name} is × {mean.ratio:.4f}, 95 % interval "
-        f"{mean.low:.4f} to {mean.high:.4f}, n = {n} runs each."
-        f"{reason if answer == CANNOT else ''}{by_trimmed}{more}",
-        mean.ratio,
-        mean.low,
-        mean.high,
-        "of the mean",
-        n,
+    sentence = (
+        f"with {what} the mean {steps.outcome.name} is × {mean.ratio:.4f}, 95 % interval"
+        f" {mean.low:.4f} to {mean.high:.4f}, n = {n} runs each.{reason}{by_trimmed}{more}"
     )
-
-
-def _untraceable(question: str) -> Verdict:
-    return Verdict(
-        question,
-        CANNOT,
-        "because a program cannot be traced on this machine by this user. "
-        f"What to do: {places.how_to('doctor')}.",
-    )
+    return _found(answer, sentence, (mean.ratio, mean.low, mean.high), "of the mean", n)
 
 
 def _with_unit(steps: Steps, value: float) -> str:
@@ -352,10 +293,8 @@ def _with_unit(steps: Steps, value: float) -> str:
 
 
 def _lost_shares(events: pd.DataFrame, runs: pd.DataFrame) -> np.ndarray:
-    """Of each traced run, the share of all CPUs' time that events took."""
+    """The share of all CPUs' time that events took, of each traced run."""
     cpus = len(events.attrs.get("cpus", ())) or max(events["cpu"].nunique(), 1)
     lost_s = events.groupby("run")["duration_ns"].sum() / 1e9
-    # the region's own length, where the program reports another time
-    length = "region_seconds" if "region_seconds" in runs else "seconds"
-    length_s = runs.set_index("run")[length]
+    length_s = region_seconds(runs).set_axis(runs["run"])
     return (lost_s.reindex(length_s.index).fillna(0) / (length_s * cpus)).to_numpy()

@@ -4,16 +4,42 @@ data/published.
 `nbhelpers.report.published_results` puts them there.
 """
 
+from collections.abc import Iterable
+
 import numpy as np
 import pandas as pd
 
 from ...statistics.evidence import Evidence
-from .collectives import rank_correlation
 
 Row = dict[str, object]
 REFERENCE_RANKS = (2, 8, 32, 128, 512, 2048, 32768)  # 8192 has a row of its own
 REFERENCE_SYSTEMS = ("alps", "azure-hc", "aws-efa", "daint", "deep-est")
+LOOP_RANKS = 128
 REFERENCE_SPEEDS = (0.1, 1, 10)
+_NUMBERS = ("median", "low", "high", "seeds")
+
+
+def named(table: pd.DataFrame, names: Iterable[str], case: str = "{ranks} ranks") -> dict[str, Row]:
+    """Rows of a table by names of published results.
+
+    Parameters
+    ----------
+    table
+        With `median`, and perhaps `low`, `high`, `seeds`.
+    names
+        Of its rows.
+    case
+        What was simulated; columns stand in braces.
+
+    Examples
+    --------
+    >>> named(pd.DataFrame({"ranks": [8], "median": [1.5], "seeds": 30}), ["regular-8"])
+    {'regular-8': {'median': 1.5, 'seeds': 30, 'case': '8 ranks'}}
+    """
+    return {
+        name: {end: row[end] for end in _NUMBERS if end in row} | {"case": case.format(**row)}
+        for name, row in zip(names, table.to_dict("records"), strict=True)
+    }
 
 
 def collective_results(
@@ -25,90 +51,62 @@ def collective_results(
     loops: pd.DataFrame,
     together: pd.DataFrame,
 ) -> dict[str, Row]:
-    """Of single collectives.
+    """Results of single collectives.
 
     Parameters
     ----------
     regular
-        `scaling` of 1000 Hz x 100 µs, co-scheduled and not.
+        `slowdowns` of 1000 Hz x 100 µs, co-scheduled and not.
     beckman
-        `scaling` of Beckman's noises.
+        The same of Beckman's noises.
     systems
-        `overhead_and_slowdown`.
+        Of every system's noise on its network.
     speeds
-        `bottleneck` of one noise.
+        Of one noise on networks of several speeds.
     messages
-        `scaling` with a column `bytes`.
+        With a column `bytes`.
     loops
-        `pipelining`.
+        Times of a collective alone and in a loop.
     together
-        `scaling` of Alps' noise, co-scheduled.
+        Of Alps' noise, co-scheduled.
     """
     near = regular[regular["ranks"] == regular.loc[regular["ranks"] <= 8192, "ranks"].max()]
-    found = {
-        f"{name}-8192": _row(near[near["cosched"] == together].iloc[0])
-        for name, together in (("regular", False), ("cosched", True))
-    }
-    by_noise = {row["noise"]: _row(row) for _, row in beckman.iterrows()}
-    return (
-        _sizes(regular)
-        | found
-        | by_noise
-        | _systems(systems)
-        | _times(speeds)
-        | {
-            "beckman-32k": by_noise["1000 Hz x 200 us"],
-            "overhead-rank": _correlation(systems),
-            "network-gain": _gain(speeds),
-            "one-mib": _absorbed(messages),
-            "cosched-alps": _row(together.iloc[0]),
-        }
-        | _loops(loops)
-    )
-
-
-def _sizes(regular: pd.DataFrame) -> dict[str, Row]:
-    """By number of ranks: those that the reference was run with, and the largest."""
-    alone = regular[~regular["cosched"]]
+    alone = regular[~regular["cosched"]].sort_values("ranks")
     known = alone[alone["ranks"].isin(REFERENCE_RANKS)]
-    return {f"regular-{row['ranks']}": _row(row) for _, row in known.iterrows()} | {
-        "regular-largest": _row(alone.sort_values("ranks").iloc[-1])
-    }
-
-
-def _systems(systems: pd.DataFrame) -> dict[str, Row]:
-    chosen = systems[systems["noise"].isin(REFERENCE_SYSTEMS)]
+    shown = systems[systems["noise"].isin(REFERENCE_SYSTEMS)]
+    shown = shown.assign(percent=100 * shown["overhead_share"])
+    times = speeds[speeds["speed"].isin(REFERENCE_SPEEDS)]
+    ends = times[["noisy_us", "noisy_low_us", "noisy_high_us"]].to_numpy()
+    times = times.assign(**dict(zip(_NUMBERS, ends.T)))
     return {
-        f"system-{row['noise']}": _row(
-            row, f"{row['ranks']} ranks, {100 * row['overhead_share']:.2f} % overhead"
-        )
-        for _, row in chosen.iterrows()
-    }
-
-
-def _times(speeds: pd.DataFrame) -> dict[str, Row]:
-    return {
-        f"time-{row['speed']:g}": {
-            "median": row["noisy_us"],
-            "low": row["noisy_low_us"],
-            "high": row["noisy_high_us"],
-            "seeds": row["seeds"],
-            "case": f"{row['ranks']} ranks; without noise {row['ideal_us']:.1f}",
-        }
-        for _, row in speeds[speeds["speed"].isin(REFERENCE_SPEEDS)].iterrows()
-    }
-
-
-def _row(row: pd.Series, case: str = "") -> Row:
-    return {name: row[name] for name in ("median", "low", "high", "seeds")} | {
-        "case": case or f"{row['ranks']} ranks"
+        **named(near, near["cosched"].map({False: "regular-8192", True: "cosched-8192"})),
+        **named(known, "regular-" + known["ranks"].astype(str)),
+        **named(alone.tail(1), ["regular-largest"]),
+        **named(beckman, beckman["noise"]),
+        **named(beckman[beckman["noise"] == "1000 Hz x 200 us"], ["beckman-32k"]),
+        **named(shown, "system-" + shown["noise"], "{ranks} ranks, {percent:.2f} % overhead"),
+        **named(
+            times,
+            [f"time-{speed:g}" for speed in times["speed"]],
+            "{ranks} ranks; without noise {ideal_us:.1f}",
+        ),
+        "overhead-rank": _correlation(systems),
+        "network-gain": _gain(speeds),
+        "one-mib": _absorbed(messages),
+        **named(together, ["cosched-alps"]),
+        **_loops(loops),
     }
 
 
 def _correlation(systems: pd.DataFrame) -> Row:
-    correlation, p_value = rank_correlation(systems)
+    """Spearman's, of overhead and slow-down over the systems; NaN where all are slowed alike."""
+    from scipy.stats import spearmanr
+
+    columns = systems[["overhead_share", "median"]]
+    varies = (columns.nunique() > 1).all()
+    rho, p_value = spearmanr(columns) if varies else (np.nan, np.nan)
     return {
-        "median": correlation,
+        "median": float(rho),
         "seeds": int(systems["seeds"].min()),
         "case": f"{len(systems)} systems, p = {p_value:.2g}, {systems['ranks'].max()} ranks",
     }
@@ -126,7 +124,7 @@ def _gain(speeds: pd.DataFrame) -> Row:
 
 
 def _absorbed(messages: pd.DataFrame) -> Row:
-    """Of the system that the small messages suffer most on."""
+    """What is absorbed on the system that small messages suffer most on."""
     small, large = (
         part.set_index(["noise", "ranks"])["median"] for _, part in messages.groupby("bytes")
     )
@@ -139,59 +137,48 @@ def _absorbed(messages: pd.DataFrame) -> Row:
 
 
 def _loops(loops: pd.DataFrame) -> dict[str, Row]:
-    trees = loops[(loops["pattern"] == "binomial_bcast") & (loops["ranks"] == 128)].set_index(
-        "loop"
-    )
-    return {
-        name: {
-            "median": trees.loc[loop, "call_us"] / trees.loc[loop, "single_us"],
-            "seeds": 1,
-            "case": "no noise",
-        }
-        for name, loop in (("pipelining", "fixed root"), ("rotation", "rotated root"))
-    }
+    trees = loops[(loops["pattern"] == "binomial_bcast") & (loops["ranks"] == 128)]
+    trees = trees.assign(median=trees["call_us"] / trees["single_us"], seeds=1)
+    names = trees["loop"].map({"fixed root": "pipelining", "rotated root": "rotation"})
+    return named(trees, names, "no noise")
 
 
-def injected_results(calls: dict[str, pd.DataFrame], codes: pd.DataFrame) -> dict[str, Row]:
-    """Of loops of collectives and of applications under injected noise (Ferreira et al. 2008).
+def injected_results(calls: pd.DataFrame, codes: pd.DataFrame) -> dict[str, Row]:
+    """Results of loops of collectives and applications under injected noise (Ferreira et al. 2008).
 
     Parameters
     ----------
     calls
-        `scaling` of the two noises by what was called: allreduce, allreduce-{ranks} (fewer), bcast,
-        cosched (all-reduce, co-scheduled).
+        Slow-downs of loops, a row each: `called` (allreduce, bcast), `ranks`, `noise`, `cosched`.
     codes
-        `application_slowdown` of POP, SAGE, CTH; of several rows for a code and a noise the last
-        counts. Beside the paper stands what is left after each rank's own overhead is taken off.
+        Slow-downs of POP, SAGE, CTH; of several rows for a code and a noise the last counts. Beside
+        the paper stands what is left after each rank's own overhead is taken off.
     """
-    found = {
-        f"{what.format(**row)} {row['noise']}": _row(row)
-        for what, table in calls.items()
-        for _, row in table.iterrows()
-    }
-    for _, row in codes.iterrows():
-        net = row[["median", "low", "high"]] - row["overhead_share"]
-        found[f"{row['application']} {row['noise']}"] = net.to_dict() | {
-            "seeds": row["seeds"],
-            "case": f"skeleton, {row['ranks']} ranks",
-        }
+    called = calls["called"].where(
+        calls["ranks"] == LOOP_RANKS, calls["called"] + "-" + calls["ranks"].astype(str)
+    )
+    called = called.mask(calls["cosched"], "cosched") + " " + calls["noise"]
+    net = codes[["median", "low", "high"]].sub(codes["overhead_share"], axis=0)
+    names = codes["application"] + " " + codes["noise"]
+    found = named(calls, called)
+    found |= named(codes.assign(**net), names, "skeleton, {ranks} ranks")
     return found | {"ferreira-128": found["allreduce 10 Hz x 2500 us"]}
 
 
 def application_results(systems: pd.DataFrame, sweep: pd.DataFrame) -> dict[str, Row]:
-    """Of applications under published noise.
+    """Results of applications under published noise.
 
     Parameters
     ----------
     systems
-        `application_slowdown` of POP and AMG under the noise of each published system, on its
-        network. The row is the geometric mean of all systems with Student's interval over them.
+        Slow-downs of POP and AMG under the noise of each published system, on its network. The row
+        is the geometric mean of all systems with Student's interval over them.
     sweep
-        `traced_sweep`.
+        Of Sweep3D's trace, by `mode`.
     """
-    by_mode = sweep.set_index("mode")
-    case = f"its trace, 4 ranks, the reference's rule; exact: {by_mode.loc['exact', 'median']:.3f}"
-    found = {"sweep3d-serial": _row(by_mode.loc["compat"], case)}
+    exact = sweep.loc[sweep["mode"] == "exact", "median"].item()
+    case = f"its trace, 4 ranks, the reference's rule; exact: {exact:.3f}"
+    found = named(sweep[sweep["mode"] == "compat"], ["sweep3d-serial"], case)
     for name, application in (("pop-scale", "POP"), ("amg-scale", "AMG")):
         rows = systems[systems["application"] == application]
         estimate = Evidence(np.log(rows["median"].to_numpy()), unit="systems").estimate

@@ -6,26 +6,15 @@ its quantiles.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 
 from ...errors import InputError
 from ...noise.presets import published_noise
-from ...places import shipped
 from ...simulation.loggops import LogGOPS, known_network
-from ...simulation.noise import Detours, read_detours
+from ...simulation.noise import Detours
 
-RECORDED_SOURCE = ("recorded",)
-RECORDED = {
-    "alps": "alps_slingshot",
-    "daint": "daint_xc40",
-    "deep-est": "deep_est",
-    "azure-hc": "azure_hc44",
-    "aws-efa": "aws_c5n_metal",
-}
 QUANTILES = {
     "p1_us": 0.01,
     "p10_us": 0.1,
@@ -68,31 +57,6 @@ def published_signatures(seconds: float = 100.0, seed: int = 0) -> dict[str, Det
             seed,
             row["system"],
         )
-    return made
-
-
-def system_noises(folder: str | Path = "") -> dict[str, Detours]:
-    """Noise of every system of `published_noise`: the detours that were recorded there if `folder`
-    has them, else `signatures`.
-
-    Parameters
-    ----------
-    folder
-        With files trace_NAME.txt.gz in Netgauge's format, as in the artefact of De Sensi et al.
-        2022 (github.com/DanieleDeSensi/cloud_noise_data, MIT); relative to the repository; empty or
-        missing: no recordings.
-    """
-    made = published_signatures()
-    for system, name in RECORDED.items():
-        path = shipped() / folder / f"trace_{name}.txt.gz"
-        if folder and path.exists():
-            recorded = read_detours(path)
-            made[system] = replace(
-                recorded,
-                source=np.zeros(len(recorded), np.int32),
-                sources=RECORDED_SOURCE,
-                name=system,
-            )
     return made
 
 

@@ -1,4 +1,4 @@
-"""A Python program with a timed region: `symbols`, `lines` or `roi`, its first argument."""
+"""A Python program with a timed region: `symbols` or `lines`, its first argument."""
 
 import ctypes
 import os
@@ -12,20 +12,10 @@ def work(milliseconds):
         pass
 
 
-def write(word):
-    with open(os.environ["NOISEBOOK_ROI"], "w") as file:
-        file.write(word + "\n")
-
-
 kind = sys.argv[1]
 begin, end = {
     "symbols": lambda: (ctypes.CDLL(None).noisebook_begin, ctypes.CDLL(None).noisebook_end),
     "lines": lambda: (lambda: print("Starting the solver"), lambda: print("Solver took long")),
-    "roi": lambda: (lambda: write("begin"), lambda: write("end")),
-    "own": lambda: (
-        lambda: write(f"begin {time.monotonic_ns()}"),
-        lambda: write(f"end {time.monotonic_ns()}"),
-    ),
 }[kind]()
 work(10)
 before_ns = time.monotonic_ns()

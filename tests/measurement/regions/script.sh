@@ -1,12 +1,7 @@
-# A script with a timed region: by `lines`, `roi` or `own` times. The truth is bash's $EPOCHREALTIME, read just before.
-kind=$1
+# A script with a timed region, by `lines`. The truth is bash's $EPOCHREALTIME, read just before.
 say() {
     truth=$EPOCHREALTIME
-    case $kind in
-    lines) [ "$1" = begin ] && echo "Starting the solver" || echo "Solver took long" ;;
-    roi) echo "$1" > "$NOISEBOOK_ROI" ;;
-    own) echo "$1 $truth" > "$NOISEBOOK_ROI" ;;
-    esac
+    [ "$1" = begin ] && echo "Starting the solver" || echo "Solver took long"
 }
 sleep 0.01
 say begin

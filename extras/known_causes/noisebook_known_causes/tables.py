@@ -1,0 +1,237 @@
+"""The recorded bench of known causes: its tables with and without the truth, its two halves, and
+tables in which there is nothing to be found.
+
+Owns the layout of the folder `bench` (CARD.md there) and what an attribution may not see.
+"""
+
+import fnmatch
+import gzip
+import io
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from nbhelpers.errors import InputError
+from nbhelpers.files import write_atomically
+from nbhelpers.measurement import finished
+from nbhelpers.reading import read_csv
+
+from .catalogue import UNDISTURBED, Cause, known_cause
+
+DEVELOPMENT, HELD_OUT = "development", "held-out"
+PLANTED, SHUFFLED, ALONE = "planted", "shuffled", "undisturbed"
+KINDS_OF_TABLE = (PLANTED, SHUFFLED, ALONE)
+# what says which runs were disturbed; and what was stored for the campaign's own sake
+TRUTH = ("truth", "dose", "cell")
+_SPLIT = "tables.csv"
+_SEED = 20140  # of the shuffles
+
+
+@dataclass(frozen=True)
+class BenchTable:
+    """One table of the bench.
+
+    Attributes
+    ----------
+    id
+        Says nothing of what is in it: what an attribution is given.
+    kind
+        "planted"; "undisturbed": the runs without the cause alone; "shuffled": all of them with the
+        run times in random order.
+    cause, dose
+        Of the planted table.
+    half
+        "development" or "held-out".
+    runs
+        With the truth.
+    """
+
+    id: str
+    kind: str
+    cause: Cause
+    dose: str
+    half: str
+    runs: pd.DataFrame
+
+    def __repr__(self) -> str:
+        return f"BenchTable({self.id}: {len(self.runs)} runs, {self.kind}, {self.half})"
+
+    @property
+    def blind(self) -> pd.DataFrame:
+        """The runs as an attribution sees them."""
+        return blinded(self.runs)
+
+
+def bench_folder() -> Path:
+    """Where the recorded bench lies: extras/known_causes/bench of a checkout."""
+    return Path(__file__).parents[1] / "bench"
+
+
+def bench_tables(
+    half: str = DEVELOPMENT,
+    folder: str | Path | None = None,
+    kinds: tuple[str, ...] = KINDS_OF_TABLE,
+) -> Iterator[BenchTable]:
+    """The tables of one half of the bench.
+
+    Parameters
+    ----------
+    half
+        "development", or "held-out": only for a final score, never for choosing between methods.
+    folder
+        Of the bench; None: `bench_folder`.
+    kinds
+        "planted", "shuffled", "undisturbed".
+
+    Yields
+    ------
+    BenchTable
+
+    Raises
+    ------
+    InputError
+        No such half, or no bench in the folder.
+
+    Examples
+    --------
+    >>> first = next(bench_tables(kinds=("planted",)))
+    >>> first.half, "truth" in first.runs, "truth" in first.blind
+    ('development', True, False)
+    """
+    place = Path(folder) if folder else bench_folder()
+    for row in split(place)[lambda rows: rows["half"] == _known_half(half)].itertuples():
+        runs = _recorded(place, row.cause, row.dose)
+        for kind in kinds:
+            name = str(getattr(row, kind))
+            yield BenchTable(name, kind, known_cause(row.cause), row.dose, half, _of(kind, runs))
+
+
+def _known_half(half: str) -> str:
+    if half not in (DEVELOPMENT, HELD_OUT):
+        raise InputError(f"there is no half '{half}'", fix=f"{DEVELOPMENT} or {HELD_OUT}")
+    return half
+
+
+def split(folder: str | Path | None = None) -> pd.DataFrame:
+    """Which table belongs to which half; it was drawn once, by cause, and never changes.
+
+    Returns
+    -------
+    DataFrame, a row a cause and dose: cause, dose, half, runs, effect (median of the disturbed over
+    the undisturbed) with its 95 % interval low and high, and the ids of the three tables (planted,
+    shuffled, undisturbed).
+    """
+    path = (Path(folder) if folder else bench_folder()) / _SPLIT
+    if not path.exists():
+        raise InputError(
+            "there is no bench of known causes",
+            where=path.parent,
+            why="it is part of the repository, not of an installed package",
+            fix="use a checkout of the repository",
+        )
+    return read_csv(path, keep_default_na=False, dtype={"planted": str})
+
+
+def _of(kind: str, runs: pd.DataFrame) -> pd.DataFrame:
+    if kind == ALONE:
+        return runs[runs["truth"] == UNDISTURBED].reset_index(drop=True)
+    if kind == SHUFFLED:
+        order = np.random.default_rng([_SEED, len(runs)]).permutation(len(runs))
+        return runs.assign(seconds=runs["seconds"].to_numpy()[order], truth=UNDISTURBED, dose="")
+    return runs
+
+
+@cache
+def giveaways() -> tuple[str, ...]:
+    """Columns that give the injector itself away, with * for any text: giveaways.csv has the
+    reasons and what was measured.
+    """
+    table = read_csv(Path(__file__).with_name("giveaways.csv"))
+    return tuple(table["column"])
+
+
+def is_giveaway(column: object) -> bool:
+    """Whether a column, or the counter that it is the rate of, gives the injector away."""
+    name = str(column).removesuffix("_per_s")
+    return any(fnmatch.fnmatchcase(name, pattern) for pattern in giveaways())
+
+
+def blinded(runs: pd.DataFrame) -> pd.DataFrame:
+    """Runs without the truth, and without what gives the injector away."""
+    hidden = [name for name in runs if name in TRUTH or is_giveaway(name)]
+    return runs.drop(columns=hidden)
+
+
+# ---- files ---------------------------------------------------------------------------------------
+
+
+def _path(folder: Path, cause: str) -> Path:
+    return folder / "runs" / f"{cause}.csv.gz"
+
+
+def _recorded(folder: Path, cause: str, dose: str) -> pd.DataFrame:
+    runs = _read(_path(folder, cause))
+    return (
+        runs[runs["table"] == dose]
+        .drop(columns="table")
+        .dropna(axis=1, how="all")
+        .reset_index(drop=True)
+    )
+
+
+@cache
+def _read(path: Path) -> pd.DataFrame:
+    text = read_csv(path, keep_default_na=False, na_values={}, low_memory=False)
+    return text.apply(_numbers)
+
+
+def _numbers(column: pd.Series) -> pd.Series:
+    """A column as numbers where all of its cells are numbers or empty."""
+    if pd.api.types.is_numeric_dtype(column) or column.name in TRUTH:
+        return column
+    filled = column.astype(str).replace("", np.nan)
+    try:
+        return pd.to_numeric(filled)
+    except (TypeError, ValueError):
+        return column
+
+
+def write_table(folder: str | Path, cause: str, doses: dict[str, pd.DataFrame]) -> Path:
+    """Write the runs of a cause, all doses in one file.
+
+    Left out are runs that failed, columns that give the injector away, and columns that are the
+    same in all runs.
+
+    Parameters
+    ----------
+    folder
+        Of the bench.
+    cause
+        Its id.
+    doses
+        Dose -> runs of its campaign.
+
+    Returns
+    -------
+    Path of the file, a gzipped CSV; the column `table` has the dose.
+    """
+    tables = [finished(runs).assign(table=dose) for dose, runs in doses.items()]
+    table = pd.concat(tables, ignore_index=True)
+    kept = [name for name in table if name in _ALWAYS or table[name].astype(str).nunique() > 1]
+    chosen = [name for name in kept if not is_giveaway(name) and name not in _OWN]
+    buffer = io.BytesIO()
+    with gzip.GzipFile(fileobj=buffer, mode="wb", mtime=0, compresslevel=9) as file:
+        file.write(table[chosen].to_csv(index=False).encode())
+    path = _path(Path(folder), cause)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(path, buffer.getvalue())
+    return path
+
+
+_ALWAYS = ("run", "table", "status", "seconds", *TRUTH)
+# of the campaign and the machine's clock; or nothing but the region's length once more
+_OWN = ("t0_ns", "message", "noise", "round", "epoch", "elapsed_seconds")

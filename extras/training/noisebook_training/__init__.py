@@ -1,0 +1,25 @@
+"""Training of large models under noise: recorded jobs, what they would take without stragglers."""
+
+from importlib import import_module
+
+_OWNERS = {  # name -> the module that defines it; loaded when it is asked for
+    "WhatIf": "scenarios",
+    "distances": "host_noise",
+    "jobs_at_scale": "at_scale",
+    "measured_steps": "host_noise",
+    "planted": "naming",
+    "predicted_and_measured": "host_noise",
+    "prices": "host_noise",
+    "published_job": "trace",
+    "slow_stages": "naming",
+    "slow_workers": "naming",
+    "stragglers_at_scale": "at_scale",
+    "what_if": "scenarios",
+}
+__all__ = sorted(_OWNERS)
+
+
+def __getattr__(name: str) -> object:
+    if name not in _OWNERS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_OWNERS[name]}"), name)

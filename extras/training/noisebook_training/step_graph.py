@@ -1,0 +1,209 @@
+"""What has to wait for what in one step of a training job, carried out with any durations.
+
+Owns the order of the groups and their replay: the longest path through a graph without circles.
+"""
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from nbhelpers.errors import InputError
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class StepGraph:
+    """Groups of operations in an order in which they can be carried out; build with `of_groups`.
+
+    The members of a group begin together, when the last of all that they need is over. Each ends
+    after its own duration. A joint group also waits for itself in the other replicas.
+
+    Parameters
+    ----------
+    needs_start, needs
+        int32 [G + 1], [E]; group g needs the operations needs[needs_start[g]:needs_start[g + 1]].
+    members_start, members
+        int32 [G + 1], [O]; its operations.
+    joint
+        uint8 [G].
+    last
+        int32; the operations that nothing needs: when they are over, the step is.
+
+    Examples
+    --------
+    Two operations, one after the other, in two steps of one replica:
+
+    >>> graph = StepGraph.of_groups(2, needs=[(1, 0)])
+    >>> graph.step_seconds(np.array([[[1.0], [2.0]], [[5.0], [5.0]]])).tolist()
+    [[6.0, 7.0]]
+    """
+
+    needs_start: np.ndarray
+    needs: np.ndarray
+    members_start: np.ndarray
+    members: np.ndarray
+    joint: np.ndarray
+    last: np.ndarray
+
+    @classmethod
+    def of_groups(
+        cls,
+        operations: int,
+        needs: Sequence[tuple[int, int]],
+        together: Sequence[Sequence[int]] = (),
+        joint: Sequence[int] = (),
+    ) -> "StepGraph":
+        """Order the groups.
+
+        Parameters
+        ----------
+        operations
+            O; those that no group of `together` has are groups of their own.
+        needs
+            (operation, needed) pairs.
+        together
+            Operations that begin together: a message's send and receive, a collective.
+        joint
+            Operations whose groups wait for all replicas.
+
+        Raises
+        ------
+        InputError
+            Groups that wait for each other in a circle.
+        """
+        group_of, groups = _grouped(operations, together)
+        needed: list[list[int]] = [[] for _ in groups]
+        for operation, before in needs:
+            needed[group_of[operation]].append(before)
+        order = _in_order(group_of, groups, needed)
+        waits = {group_of[operation] for operation in joint}
+        return cls(
+            *_packed([needed[g] for g in order]),
+            *_packed([groups[g] for g in order]),
+            np.array([g in waits for g in order], np.uint8),
+            np.array(sorted(set(range(operations)) - {before for _, before in needs}), np.int32),
+        )
+
+    @property
+    def operations(self) -> int:
+        """Number of operations, O."""
+        return len(self.members)
+
+    def step_seconds(
+        self,
+        measured: np.ndarray,
+        ideal: np.ndarray | None = None,
+        chosen_operations: np.ndarray | None = None,
+        chosen_lanes: np.ndarray | None = None,
+        others: np.ndarray | None = None,
+    ) -> np.ndarray:
+        """How long each step takes in each scenario, float64 [K, S].
+
+        Parameters
+        ----------
+        measured
+            float64 [O, S, R]: seconds of each operation in each step of each replica.
+        ideal
+            float64 [O]; what an operation takes where its measured time does not count.
+        chosen_operations, chosen_lanes
+            bool [K, O] and [K, S, R]; measured times count where both are true. None: everywhere,
+            K = 1.
+        others
+            bool [K]; true: they count everywhere else.
+        """
+        measured = self._checked(measured)
+        operations, steps, replicas = measured.shape
+        ideal = np.zeros(operations) if ideal is None else np.asarray(ideal, float)
+        count = 1 if chosen_operations is None else len(chosen_operations)
+        chosen = _flags(chosen_operations, (count, operations))
+        lanes = _flags(chosen_lanes, (count, steps, replicas))
+        inverted = _flags(np.zeros(count) if others is None else others, (count,))
+        step_s = np.empty((count, steps))
+        for number in range(count):
+            kept = inverted[number] ^ (chosen[number][:, None, None] & lanes[number])
+            ends = self._replay(np.where(kept, measured, ideal[:, None, None]))
+            step_s[number] = ends[self.last].max(axis=(0, 2), initial=0)
+        return step_s
+
+    def ends_seconds(self, measured: np.ndarray) -> np.ndarray:
+        """When each operation is over, float64 [O, S, R], from the begin of its step."""
+        return self._replay(self._checked(measured))
+
+    def _checked(self, measured: np.ndarray) -> np.ndarray:
+        if len(measured) != self.operations:
+            raise InputError(f"durations of {len(measured)} operations for {self.operations}")
+        return np.asarray(measured, float)
+
+    def _replay(self, lasts: np.ndarray) -> np.ndarray:
+        """When each operation is over, if it lasts so long."""
+        ends = np.empty_like(lasts)
+        needs = np.split(self.needs, self.needs_start[1:-1])
+        members = np.split(self.members, self.members_start[1:-1])
+        for before, group, joint in zip(needs, members, self.joint):
+            begin = ends[before].max(axis=0, initial=0)
+            if joint:
+                begin = begin.max(axis=1, keepdims=True)
+            ends[group] = begin + lasts[group]
+        return ends
+
+    def __repr__(self) -> str:
+        return (
+            f"StepGraph({self.operations} operations, {len(self.needs)} needs,"
+            f" {int(self.joint.sum())} groups across replicas)"
+        )
+
+
+def _grouped(
+    operations: int, together: Sequence[Sequence[int]]
+) -> tuple[list[int], list[list[int]]]:
+    """The group of each operation, and the operations of each group."""
+    group_of = [-1] * operations
+    groups = [list(group) for group in together]
+    for number, group in enumerate(groups):
+        for operation in group:
+            group_of[operation] = number
+    for operation in range(operations):
+        if group_of[operation] < 0:
+            group_of[operation] = len(groups)
+            groups.append([operation])
+    return group_of, groups
+
+
+def _in_order(group_of: list[int], groups: list[list[int]], needed: list[list[int]]) -> list[int]:
+    """The groups, each after all that it needs (Kahn's algorithm)."""
+    waiting = [len(needs) for needs in needed]
+    releases: list[list[int]] = [[] for _ in groups]
+    for group, needs in enumerate(needed):
+        for operation in needs:
+            releases[group_of[operation]].append(group)
+    ready = deque(group for group, left in enumerate(waiting) if not left)
+    order = []
+    while ready:
+        group = ready.popleft()
+        order.append(group)
+        for released in releases[group]:
+            waiting[released] -= 1
+            if not waiting[released]:
+                ready.append(released)
+    if len(order) < len(groups):
+        stuck = next(group for group, left in enumerate(waiting) if left)
+        raise InputError(
+            "operations of a step wait for each other in a circle",
+            where=f"among {len(groups) - len(order)} groups, that of operations {groups[stuck]}",
+            why="their recorded order is no order in which they can be carried out",
+        )
+    return order
+
+
+def _packed(lists: Sequence[Sequence[int]]) -> tuple[np.ndarray, np.ndarray]:
+    start = np.zeros(len(lists) + 1, np.int32)
+    np.cumsum([len(each) for each in lists], out=start[1:])
+    return start, np.array([one for each in lists for one in each], np.int32)
+
+
+def _flags(values: np.ndarray | None, shape: tuple[int, ...]) -> np.ndarray:
+    """bool of that shape; all set if there are none."""
+    if values is None:
+        return np.ones(shape, bool)
+    return np.broadcast_to(np.asarray(values, bool), shape)

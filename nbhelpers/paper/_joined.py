@@ -1,0 +1,150 @@
+"""The published tables with this study's numbers beside them: one join a table.
+
+Owns how the rows of `data/published/beside.yml` are read: which of our tables belongs to which of
+theirs, by which columns, what is shown of both, and what is judged.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from ..reading import read_csv, read_yaml
+from ..report import NO_ROWS, published_results, published_table
+from ..report.publications import FOLDER, published_verdicts
+
+RECORDS = FOLDER / "beside.yml"
+_INCREASE = ("increase_percent", "low_percent", "high_percent")
+
+
+@dataclass(frozen=True)
+class JoinedTable:
+    """A published table with ours beside it.
+
+    Attributes
+    ----------
+    name, caption
+        Name as a file name, and caption with the number that the paper gives the table.
+    frame
+        A row a published row and one of ours; published columns end in " (published)".
+    cells
+        Number of published cells.
+    notes
+        What no cell says: why cells are empty, what may be compared.
+    """
+
+    name: str
+    caption: str
+    frame: pd.DataFrame
+    cells: int
+    notes: tuple[str, ...]
+
+
+def publication_records() -> dict[str, dict[str, Any]]:
+    """The records of all publications, by name; a table that is `like` another has its fields."""
+    found = read_yaml(RECORDS, "record of the published tables")
+    known: dict[str, dict[str, Any]] = {}
+    for record in found.values():
+        for name, spec in record["tables"].items():
+            known[name] = known.get(spec.get("like"), {}) | spec
+            record["tables"][name] = known[name]
+    return found
+
+
+def joined_tables(record: Mapping[str, Any], results: Path) -> list[JoinedTable]:
+    """The tables of one publication, each joined with ours and judged."""
+    specs = record["tables"]
+    tables = {name: _joined(name, spec, results) for name, spec in specs.items()}
+    for family in dict.fromkeys(spec["judged"] for spec in specs.values() if "judged" in spec):
+        names = [name for name, spec in specs.items() if spec.get("judged") == family]
+        tables |= _judged({name: tables[name] for name in names}, specs[names[0]]["units"])
+    return list(tables.values())
+
+
+def _joined(name: str, spec: Mapping[str, Any], results: Path) -> JoinedTable:
+    theirs, caption = _theirs(name, spec, results)
+    numbers = {one: f"{one} (published)" for one in spec.get("published", ())}
+    left = theirs.reindex(columns=[*spec["by"], *numbers]).rename(columns=numbers)
+    for key, text in spec.get("key", {}).items():
+        left[key] = [text.format(**row) for row in theirs.to_dict("records")]
+    ours = _ours(spec, results)
+    frame = _merged(left, ours, spec).drop(columns=list(spec.get("key", ())))
+    notes = (*_missing(spec, results, ours), *spec.get("notes", ()))
+    cells = int(left[list(numbers.values())].replace("", None).notna().sum().sum())
+    return JoinedTable(name, caption, frame, cells, notes)
+
+
+def _theirs(name: str, spec: Mapping[str, Any], results: Path) -> tuple[pd.DataFrame, str]:
+    """The table whose rows lead, and its caption."""
+    if "theirs" in spec:
+        table = _saved(results, spec["theirs"])
+        return table.query(spec["rows"]) if len(table) and "rows" in spec else table, spec[
+            "caption"
+        ]
+    table = published_table(name)
+    caption, number = table.attrs["caption"], table.attrs["table"]
+    if "published_low" in table:
+        return published_results({}, (name,)), caption
+    return table, f"Table {number}: {caption}" if "-table" in name else caption
+
+
+def _ours(spec: Mapping[str, Any], results: Path) -> pd.DataFrame:
+    ours = _saved(results, spec["ours"]) if "ours" in spec else pd.DataFrame()
+    return ours.query(spec["of"]) if len(ours) and "of" in spec else ours
+
+
+def _merged(left: pd.DataFrame, ours: pd.DataFrame, spec: Mapping[str, Any]) -> pd.DataFrame:
+    beside, match = spec.get("beside", []), spec.get("match", spec["by"])
+    if not len(ours):
+        return left.reindex(columns=[*left, *(name for name in beside if name not in left)])
+    if not match:
+        both = pd.concat([left, ours[beside]], ignore_index=True)
+        return both.fillna({spec["by"][0]: "this machine"})
+    matched = left.query(spec["only"]) if "only" in spec else left
+    merged = matched.merge(ours[[*match, *beside]], on=match, how="left")
+    return pd.concat([merged, left.drop(matched.index)], ignore_index=True)
+
+
+def _saved(results: Path, name: str) -> pd.DataFrame:
+    """A table that a stage saved; without rows where the stage did not run, or had none."""
+    path = results / f"{name}.csv"
+    if not path.is_file():
+        return pd.DataFrame()
+    table = read_csv(path)
+    empty = len(table) == 1 and str(table.iloc[0, 0]).startswith(NO_ROWS)
+    return table.iloc[:0] if empty else table
+
+
+def _missing(spec: Mapping[str, Any], results: Path, ours: pd.DataFrame) -> list[str]:
+    """Why cells are empty, each reason one time, as the stage wrote it down."""
+    wanted = spec.get("theirs", spec.get("ours"))
+    if wanted and not len(_saved(results, wanted)):
+        return [f"Not measured here: stage {wanted.split('/')[0]} has no table."]
+    table = _saved(results, spec["reasons"]) if "reasons" in spec else pd.DataFrame()
+    if not len(table):
+        return []
+    absent = table[~table["measured"].fillna(False).astype(bool)]
+    absent = absent.assign(missing=absent["missing"].fillna("it is not part of this profile"))
+    reasons = absent.groupby("missing", sort=False)["name"].agg(", ".join)
+    return [f"Not measured here: {names}: {why}." for why, names in reasons.items()]
+
+
+def _judged(tables: Mapping[str, JoinedTable], units: str) -> dict[str, JoinedTable]:
+    """The tables with a column `verdict`: whether our increase is the published one."""
+    both = pd.concat([one.frame for one in tables.values()], keys=list(tables))
+    pairs = [_pair(row, units) for row in both.to_dict("records")]
+    both["verdict"] = published_verdicts(pairs)
+    return {name: replace(one, frame=both.loc[name]) for name, one in tables.items()}
+
+
+def _pair(row: Mapping[str, Any], units: str) -> tuple[dict[str, Any], dict[str, float]]:
+    """A published increase and ours as slow-downs."""
+    factor = 1 + row["increase_percent (published)"] / 100
+    theirs = {"statement": str(row["config"]), "quantity": "slow-down"}
+    theirs |= {"published_low": factor, "published_high": factor}
+    if pd.isna(row["increase_percent"]):
+        return theirs, {}
+    median, low, high = (1 + row[name] / 100 for name in _INCREASE)
+    return theirs, {"median": median, "low": low, "high": high, "seeds": row[units]}

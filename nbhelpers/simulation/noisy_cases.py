@@ -1,0 +1,160 @@
+"""How much longer programs take under noise: a table of cases, and a row of results for each.
+
+Owns the way from what an experiment varies (columns of a table) to replicates of one simulation.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from inspect import signature
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ..statistics import bootstrap_interval
+from .engine import simulate
+from .loggops import LogGOPS
+from .machines import spread_over
+from .noise import Detours
+from .replicates import Replicates, replicate
+from .schedule import Schedule
+
+Traces = Detours | Sequence[Detours]
+Program = Schedule | Callable[..., Schedule]
+_US = {"us": 1, "ms": 1e3}  # microseconds in a unit
+
+
+def cases(**varied: Sequence[Any]) -> pd.DataFrame:
+    """Every combination of what is varied, a row each; the last name varies fastest.
+
+    Examples
+    --------
+    >>> cases(ranks=[2, 8], cosched=[False, True]).to_numpy().tolist()
+    [[2, False], [2, True], [8, False], [8, True]]
+    """
+    values = [list(each) for each in varied.values()]
+    return pd.MultiIndex.from_product(values, names=list(varied)).to_frame(index=False)
+
+
+def slowdowns(
+    cases: pd.DataFrame,
+    programs: Program | Mapping[Any, Program],
+    noises: Mapping[str, Traces] | None = None,
+    networks: LogGOPS | Mapping[Any, LogGOPS] = LogGOPS(),
+    seeds: int = 30,
+    unit: str = "us",
+) -> pd.DataFrame:
+    """Simulate every case without noise, and under its noise with other phases for each seed.
+
+    Parameters
+    ----------
+    cases
+        What is varied, a row a case. `noise` and `network` name one of `noises` and `networks`;
+        `cosched`: noise strikes all ranks at once; `seeds`: replicates of this case; `mode`: of
+        `simulate`. A column that
+        a program has as a parameter (`ranks`, `bytes`) is passed to it.
+    programs
+        A schedule, or a function that makes one (`patterns.dissemination`); or one for each
+        value of the first column of `cases` (where keys are tuples, of the first columns).
+    noises
+        Traces by name; None: without noise.
+    networks
+        One, or one for each value of `network` (without such a column, of `noise`).
+    seeds
+        Replicates of each case, at least 2. Equal seeds give equal phases.
+    unit
+        "us" or "ms": of the times, and the end of their names.
+
+    Returns
+    -------
+    The cases with `overhead_share` (of a rank's time that the noise takes), `ideal_us` (without
+    noise), `noisy_us` (median) and, of the slow-down, `median`, `low`, `high` (95 % bootstrap
+    interval of the median), `least`, `most`, `seeds`; without noise only with `ideal_us`.
+
+    Examples
+    --------
+    >>> from nbhelpers.simulation import patterns, periodic
+    >>> varied = cases(noise=["1000 Hz"], ranks=[4, 64], bytes=[1])
+    >>> table = slowdowns(varied, patterns.dissemination, {"1000 Hz": periodic(1000, 100)}, seeds=5)
+    >>> table["ideal_us"].tolist()
+    [11.0, 33.0]
+    """
+    rows = []
+    made: tuple[Any, Any] = (None, None)
+    for case in cases.to_dict("records"):
+        build = _program(case, programs)
+        if made[0] != (build.func, build.args, build.keywords):
+            made = ((build.func, build.args, build.keywords), build())
+        network = networks if isinstance(networks, LogGOPS) else networks[_network(case)]
+        call = partial(simulate, made[1], network, mode=case.get("mode", "exact"))
+        if noises is None:
+            rows.append(case | {f"ideal_{unit}": call().makespan_ns / 1e3 / _US[unit]})
+            continue
+        traces = noises[case["noise"]]
+        traces = [traces] if isinstance(traces, Detours) else traces
+        noise = spread_over(traces, made[1].ranks, 0, case.get("cosched", False))
+        found = replicate(call, noise, case.pop("seeds", seeds))
+        own = {"overhead_share": float(np.mean([trace.overhead for trace in traces]))}
+        rows.append(case | own | _summary(found, unit))
+    return pd.DataFrame(rows)
+
+
+def _program(case: dict, programs: Program | Mapping[Any, Program]) -> partial[Schedule]:
+    """The call that makes the schedule of a case."""
+    if isinstance(programs, Mapping):
+        first = next(iter(programs))
+        values = list(case.values())
+        program = programs[tuple(values[: len(first)]) if isinstance(first, tuple) else values[0]]
+    else:
+        program = programs
+    if isinstance(program, Schedule):
+        return partial(_as_it_is, program)
+    known = signature(program).parameters
+    bound = program.keywords if isinstance(program, partial) else {}
+    given = {name: value for name, value in case.items() if name in known and name not in bound}
+    return partial(program, **given)
+
+
+def _as_it_is(schedule: Schedule) -> Schedule:
+    return schedule
+
+
+def _network(case: dict) -> Any:
+    return case["network"] if "network" in case else case["noise"]
+
+
+def _summary(found: Replicates, unit: str) -> dict[str, float]:
+    values, ideal_us = found.slowdown, found.ideal_ns / 1e3
+    low, high = bootstrap_interval(values, "median", level=0.95)
+    ends = {"median": float(np.median(values)), "low": low, "high": high}
+    return {
+        f"ideal_{unit}": ideal_us / _US[unit],
+        f"noisy_{unit}": ends["median"] * ideal_us / _US[unit],
+        **ends,
+        "least": float(values.min()),
+        "most": float(values.max()),
+        "seeds": len(values),
+    }
+
+
+def propagation(table: pd.DataFrame) -> pd.DataFrame:
+    """The delay of each case over that of a lone computation of the same length.
+
+    A lone computation loses overhead / (1 - overhead). Below 1 noise is absorbed; at 1 each rank
+    loses the time of its own noise; above 1 also that of others.
+
+    Parameters
+    ----------
+    table
+        Of `slowdowns`.
+
+    Returns
+    -------
+    With `propagated`, `propagated_low`, `propagated_high`.
+    """
+    alone = table["overhead_share"] / (1 - table["overhead_share"])
+    return table.assign(
+        propagated=(table["median"] - 1) / alone,
+        propagated_low=(table["low"] - 1) / alone,
+        propagated_high=(table["high"] - 1) / alone,
+    )

@@ -1,1 +1,0 @@
-"""Tests of agents on several nodes: groups of ranks of this machine stand for them."""

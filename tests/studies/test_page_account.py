@@ -1,0 +1,101 @@
+"""Page 15: the account of a real campaign, and of one whose speed was not recorded."""
+
+import pytest
+
+from nbhelpers.account.table import PARTS
+from nbhelpers.answers import CANNOT_TELL
+from nbhelpers.empty import why_empty
+from nbhelpers.injection import Overheads
+from nbhelpers.measurement import Campaign, Cell
+from nbhelpers.places import shipped
+from nbhelpers.reading import read_json
+from nbhelpers.speed import SpeedProbe
+from nbhelpers.stages import folder_digest
+from nbhelpers.studies.baseline import NOT_RECORDED, SAMPLED, Baseline, NoAccount, replay_limits
+from nbhelpers.workloads import nbody
+from tests.cells import run_cells
+from tests.shown import Shown
+
+RUNS = 8
+RECORDED = shipped() / "data" / "recorded"
+
+
+@pytest.fixture(scope="module")
+def stage10(tmp_path_factory):
+    """Real runs of N-body without a trace."""
+    data = tmp_path_factory.mktemp("account")
+    folder = data / "baseline"
+    cell = Cell(SAMPLED, nbody(4000, 20, threads=2), attachments=[SpeedProbe(folder / "speed")])
+    Campaign(folder, [cell], runs=RUNS).run()
+    return Baseline(data, recorded_only=True)
+
+
+def page(stage10: Baseline) -> dict:
+    shown = Shown()
+    return run_cells("15-account", "account", stage10=stage10, slowest=2, study=shown, found=shown)
+
+
+def test_the_parts_of_real_runs_sum_to_their_regions(stage10):
+    by_run = stage10.account.by_run
+    regions = stage10.accounted.set_index("run")["region_seconds"].reindex(by_run.index)
+    assert len(by_run) >= RUNS - 1
+    assert by_run[list(PARTS)].sum(axis=1).to_numpy() / 1e9 == pytest.approx(regions, rel=1e-6)
+    assert (by_run["useful"] > 0).all() and (by_run["waiting"] >= 0).all()
+
+
+def test_the_tables_of_the_page(stage10):
+    found = page(stage10)
+    assert found["ordinary"].index.tolist() == stage10.account.ordinary.tolist()
+    bars = found["bars"]
+    assert bars["label"].str.startswith(("ordinary", "run ")).all() and len(bars) == 3
+    assert bars[list(PARTS)].sum(axis=1).to_numpy() / 1e3 == pytest.approx(bars["seconds"])
+    assert found["together"]["share"].sum() == pytest.approx(1.0)
+    assert (found["together"]["low"] <= found["together"]["high"]).all()
+    spread = found["spread"].set_index("time")
+    ratio = spread.loc["corrected", "cv"] / spread.loc["raw", "cv"]
+    assert spread.loc["corrected / raw", "cv"] == pytest.approx(ratio)
+    assert found["found"].answer.n == len(stage10.account.by_run)
+    assert len(found["found"].sentences) == 2
+
+
+def test_without_a_trace_nothing_is_said_to_be_replayable(stage10):
+    assert not len(stage10.losses) and not len(page(stage10)["table"])
+
+
+def test_runs_whose_speed_was_not_recorded_say_so(tmp_path):
+    Campaign(tmp_path / "baseline", [Cell("traced", nbody(400, 5, threads=1))], runs=3).run()
+    stage10 = Baseline(tmp_path, recorded_only=True)
+    assert isinstance(stage10.account, NoAccount)
+    assert {why_empty(table) for table in (stage10.speed, stage10.losses)} == {NOT_RECORDED}
+    found = page(stage10)
+    assert found["found"].answer.answer == CANNOT_TELL and not found["found"].sentences
+    tables = (found[name] for name in ("excess", "together", "losses", "table", "spread"))
+    assert not any(len(table) for table in tables)
+
+
+def test_recorded_runs_are_replayed_as_far_as_the_recording_machine_could(monkeypatch):
+    """Another machine's injector, or a user without its privilege, plans the same replays."""
+    limits = replay_limits(RECORDED / "10-trace-collection")
+    assert limits == read_json(RECORDED / "10-trace-collection" / "replay-limits.json")
+    assert limits["realtime"] and limits["shortest_ns"] != round(Overheads().shortest_us * 1e3)
+    monkeypatch.setattr("nbhelpers.studies.baseline.may_realtime", lambda priority: False)
+    assert replay_limits(RECORDED / "10-trace-collection") == limits
+
+
+def test_a_later_stage_writes_nothing_into_the_data_of_stage_10(monkeypatch, tmp_path):
+    """`noisebook verify` called a study damaged, since stage 15 wrote there."""
+    data = tmp_path / "10-trace-collection"
+    Campaign(data / "baseline", [Cell("traced", nbody(400, 5, threads=1))], runs=3).run()
+    limits = replay_limits(data, measure=True)
+    digest = folder_digest(data)
+    monkeypatch.setattr("nbhelpers.studies.baseline.may_realtime", lambda priority: False)
+    page(Baseline(data))
+    assert replay_limits(data) == limits == read_json(data / "replay-limits.json")
+    (data / ".events").mkdir()
+    (data / ".events" / "run-000000.parquet").write_text("a cache may be written by any stage")
+    assert folder_digest(data) == digest
+    (data / "replay-limits.json").unlink()
+    without = folder_digest(data)
+    page(Baseline(data))
+    assert replay_limits(data)["realtime"] is False
+    assert folder_digest(data) == without != digest

@@ -1,0 +1,122 @@
+"""Mitigations tried by hand: the table says that one helps only where it does."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from nbhelpers.errors import InputError
+from nbhelpers.mitigation.treatment import why_unproven
+from nbhelpers.mitigation.trials import open_verdict
+from nbhelpers.studies.trials import (
+    candidates,
+    judge_runs,
+    measured_again,
+    trial_runs,
+    trial_table,
+)
+from nbhelpers.workloads import Workload, binary_folder
+
+RETURNED = Workload(
+    "returned memory",
+    "external",
+    (str(binary_folder() / "victim"), "allocate", "230", "0"),
+    env={"MALLOC_MMAP_THRESHOLD_": "65536"},
+    start="mark",
+)
+
+
+def test_returned_memory_is_kept_by_the_mitigation(binaries, tmp_path):
+    runs = trial_runs(tmp_path, RETURNED, ["malloc-keeps-memory", "prefault"], 3)
+    faults = runs.groupby("mitigation")["minor_faults"].median()
+    assert set(faults.index) == {"none", "malloc-keeps-memory"}  # what is advice only isn't tried
+    assert faults["malloc-keeps-memory"] < 0.2 * faults["none"]
+    assert (
+        trial_runs(tmp_path, RETURNED, [], 3, recorded_only=True)["run"].tolist()
+        == runs["run"].tolist()
+    )
+
+
+@pytest.mark.long
+def test_a_mitigation_that_comes_later_is_tried_beside_the_untreated_runs_of_its_own_time(
+    binaries, tmp_path
+):
+    first = trial_runs(tmp_path, RETURNED, ["malloc-keeps-memory"], 8)
+    runs = trial_runs(tmp_path, RETURNED, ["malloc-keeps-memory", "flush-first"], 8)
+    assert runs["run"].tolist()[:16] == first["run"].tolist() and runs[
+        "cell"
+    ].value_counts().to_dict() == {"baseline": 16, "malloc-keeps-memory": 8, "flush-first": 8}
+    table = trial_table(judge_runs(runs)).set_index("mitigation")
+    assert (
+        table["rounds"].to_dict() == {"malloc-keeps-memory": "0-7", "flush-first": "8-15"}
+        and (table["runs"] == 8).all()
+    )
+    gone = trial_runs(tmp_path, RETURNED, [], 8)
+    assert gone["run"].tolist() == runs["run"].tolist() and len(trial_table(judge_runs(gone))) == 2
+
+
+def invented(ratio, seed=4):
+    random = np.random.default_rng(seed)
+    rows = [
+        {
+            "cell": cell,
+            "round": number,
+            "start_ns": number * 10 + place,
+            "status": "ok",
+            "seconds": scale * (1 + 0.01 * random.standard_normal()),
+        }
+        for number in range(30)
+        for place, (cell, scale) in enumerate(
+            (("baseline", 1.0), ("useless", 1.0), ("jemalloc", ratio))
+        )
+    ]
+    return pd.DataFrame(rows)
+
+
+def test_the_table_says_what_helped_only_where_it_was_shown_twice():
+    judged = judge_runs(invented(0.8))
+    once = trial_table(judged)
+    assert once["mitigation"].tolist() == ["jemalloc", "useless"]
+    assert once.loc[0, "verdict"] == "seems to help, not confirmed"
+    assert once.loc[0, "mean_low"] < 0.8 < once.loc[0, "mean_high"] and (once["runs"] == 30).all()
+    twice = trial_table(judged, {"jemalloc": judge_runs(invented(0.8, seed=5))["jemalloc"]})
+    assert twice.loc[0, "verdict"] == "helps"
+    gone = trial_table(judged, {"jemalloc": judge_runs(invented(1.0, seed=5))["jemalloc"]})
+    assert gone.loc[0, "verdict"] == "not when measured again"
+
+
+def test_none_helps_only_where_each_is_shown_to_change_nothing():
+    told = open_verdict(trial_table(judge_runs(invented(1.0))))
+    assert told.startswith("None of 2 mitigations tried helps: each changes")
+    few = open_verdict(trial_table(judge_runs(invented(1.0).query("round < 7"))))
+    assert "none is confirmed to help (7 rounds): 1 had too few rounds (about" in few
+
+
+def test_what_seems_to_help_is_measured_again_in_other_rounds(binaries, tmp_path):
+    first = judge_runs(invented(0.8).replace("jemalloc", "malloc-keeps-memory"))
+    again = measured_again(tmp_path / "again", RETURNED, first, 3)
+    assert set(again) == {"malloc-keeps-memory"} and again["malloc-keeps-memory"].faster.units == 3
+    assert measured_again(tmp_path / "no", RETURNED, first, 3, 1, True) == {}
+
+
+def test_nothing_tried_is_no_failure():
+    runs = invented(0.8)
+    compared = judge_runs(runs[runs["cell"] == "baseline"])
+    assert compared == {} and len(trial_table(compared)) == 0
+
+
+def test_what_may_help_says_why_the_rest_is_not_tried_and_is_kept(binaries, tmp_path):
+    table = candidates(tmp_path / "kept.csv", "minor_faults_per_s", RETURNED)
+    rows = table.set_index("mitigation")
+    assert set(rows["factor"]) == {"page-faults"} and rows.loc["malloc-keeps-memory", "tried"]
+    assert not rows.loc["prefault", "tried"] and "automated" in rows.loc["prefault", "reason"]
+    assert (rows["tried"] == (rows["reason"] == "")).all()
+    again = candidates(tmp_path / "kept.csv", "page-faults", RETURNED, recorded_only=True)
+    assert again.equals(table)
+    with pytest.raises(InputError):
+        candidates(tmp_path / "none.csv", "page-faults", RETURNED, recorded_only=True)
+
+
+def test_what_no_run_shows_to_act_on_the_program_is_not_tried(binaries):
+    """It has one thread: no limit of malloc's arenas holds it back."""
+    assert why_unproven("flush-first", RETURNED) == ""
+    assert "which no limit holds back" in why_unproven("malloc-arenas", RETURNED)
