@@ -13,7 +13,7 @@ from nbhelpers.study import Header, Study
 
 from .promised import STAGES
 
-MAY = ("fifo", "rt_throttling_liftable", "perf_software", "perf_hardware", "stolen_time")
+MAY = ("fifo", "rt_throttling_liftable", "perf_software", "perf_hardware")
 ALL = Capabilities(tracer="osnoise", fair_server="absent", **dict.fromkeys(MAY, True))
 NOTHING = Capabilities(tracer="detours", fair_server="locked", **dict.fromkeys(MAY, False))
 

@@ -3,32 +3,19 @@
 Owns the record that is stored with every result; it names no host, no user and no absolute path.
 """
 
-import hashlib
+import contextlib
 import os
+import re
 import subprocess
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from hashlib import sha256
 from importlib import metadata
 from pathlib import Path
 
 from .. import __version__
 from ..places import shipped
 from .description import describe
-
-PACKAGES = (
-    "numpy",
-    "scipy",
-    "pandas",
-    "pyarrow",
-    "scikit-learn",
-    "statsmodels",
-    "seaborn",
-    "matplotlib",
-    "cffi",
-    "papermill",
-    "nbconvert",
-    "jupyterlab",
-)
 
 
 def provenance(parameters: Mapping) -> dict:
@@ -54,10 +41,8 @@ def provenance(parameters: Mapping) -> dict:
         "machine": machine.to_dict() | {"digest": machine.digest},
         **commit_of(shipped()),
         "noisebook": __version__,
-        "environment": (
-            hashlib.sha256(lock.read_bytes()).hexdigest()[:16] if lock.exists() else None
-        ),
-        "packages": {name: version for name in PACKAGES if (version := _version(name))},
+        "environment": sha256(lock.read_bytes()).hexdigest()[:16] if lock.exists() else None,
+        "packages": _packages(),
         "parameters": dict(parameters),
         "time": datetime.now(UTC).isoformat(timespec="seconds"),
     }
@@ -91,8 +76,10 @@ def _git(folder: Path, *arguments: str) -> str | None:
     return done.stdout.strip() if done.returncode == 0 else None
 
 
-def _version(package: str) -> str | None:
-    try:
-        return metadata.version(package)
-    except metadata.PackageNotFoundError:
-        return None
+def _packages() -> dict[str, str]:
+    """The versions of what Noisebook needs; empty in a checkout that was never installed."""
+    with contextlib.suppress(metadata.PackageNotFoundError):
+        needed = [line for line in metadata.requires("noisebook") or () if "extra ==" not in line]
+        names = [re.split(r"[^\w.-]", line)[0] for line in needed]
+        return {name: metadata.version(name) for name in names}
+    return {}

@@ -33,7 +33,9 @@ def state_folder() -> Path:
     for folder in _state_candidates():
         with contextlib.suppress(OSError):
             folder.mkdir(mode=0o755, parents=True, exist_ok=True)
-            if _is_ours(folder) and os.access(folder, os.W_OK | os.X_OK):
+            # among temporary files no link is followed: anybody may lay one there
+            linked = folder.parent != Path(tempfile.gettempdir())
+            if is_ours(folder, stat.S_IWOTH, linked):
                 return folder
     raise SettingError(
         "there is no folder for the journal of changed settings",
@@ -43,13 +45,16 @@ def state_folder() -> Path:
     )
 
 
-def _is_ours(folder: Path) -> bool:
-    """Not for everybody to write; among temporary files also no link that somebody has laid."""
-    found = os.lstat(folder) if folder.parent == Path(tempfile.gettempdir()) else folder.stat()
+def is_ours(folder: Path, forbidden: int, linked: bool = False) -> bool:
+    """Whether a folder is this user's to write, with none of the forbidden permissions; `linked`:
+    perhaps by a link.
+    """
+    found = os.stat(folder, follow_symlinks=linked)
     return (
         stat.S_ISDIR(found.st_mode)
         and found.st_uid == os.geteuid()
-        and not found.st_mode & stat.S_IWOTH
+        and not found.st_mode & forbidden
+        and os.access(folder, os.W_OK | os.X_OK)
     )
 
 
@@ -160,18 +165,15 @@ def explained(what: str, path: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
+        text = error.strerror or ""
+        if not text.startswith(privileged.NAME):  # the helper has words of its own
+            text = os.strerror(error.errno or errno.EIO)
         raise SettingError(
-            f"{what}: {_reason(error)}",
+            f"{what}: {text}",
             where=path,
             why="a study that needs it cannot be made; the machine stays as it was",
             fix=_fix(error.errno, path),
         ) from None
-
-
-def _reason(error: OSError) -> str:
-    """The kernel's words for the number, or those of the helper."""
-    text = error.strerror or ""
-    return text if text.startswith(privileged.NAME) else os.strerror(error.errno or errno.EIO)
 
 
 def _fix(number: int | None, path: str) -> str:

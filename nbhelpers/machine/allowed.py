@@ -76,10 +76,6 @@ def _is_number(value: str, limits: str) -> bool:
     return _NUMBER.fullmatch(value) is not None and least <= int(value) <= most
 
 
-def _is_word(value: str, words: str) -> bool:
-    return value in words.split()
-
-
 def _are_cpus(value: str, _: str) -> bool:
     if not _CPUS.fullmatch(value):
         return False
@@ -105,7 +101,7 @@ def _possible_cpus() -> set[int]:
 
 _KINDS: dict[str, Callable[[str, str], bool]] = {
     "NUMBER": _is_number,
-    "WORD": _is_word,
+    "WORD": lambda value, words: value in words.split(),
     "CPUS": _are_cpus,
     "MASK": _is_mask,
 }

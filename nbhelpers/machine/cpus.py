@@ -7,13 +7,9 @@ import re
 from collections.abc import Collection
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ..facts import facts_html
 from ._read import cpu_list, names, read
-
-if TYPE_CHECKING:
-    pass
 
 CPU_FOLDER = "/sys/devices/system/cpu"
 NODE_FOLDER = "/sys/devices/system/node"

@@ -60,9 +60,6 @@ class Machine:
             )
         )
 
-    def __hash__(self) -> int:
-        return hash(self.digest)
-
     def __repr__(self) -> str:
         virtual = (
             "bare metal" if self.virtualisation == "none" else f"virtual ({self.virtualisation})"
@@ -98,7 +95,8 @@ def describe(root: str | Path = "/") -> Machine:
         packages=layout.packages,
         smt=smt_state(root),
         numa_nodes=layout.numa_nodes,
-        memory_bytes=_memory_bytes(root),
+        memory_bytes=1024
+        * int(fields(read("/proc/meminfo", root)).get("MemTotal", "0").split()[0]),
         kernel=read("/proc/sys/kernel/osrelease", root) or "unknown",
         preemption=_preemption(root),
         hz=_hz(root),
@@ -172,10 +170,6 @@ def _cpu_model(root: str | Path) -> str:
         or (arm if "CPU part" in found else "")
         or "unknown"
     )
-
-
-def _memory_bytes(root: str | Path) -> int:
-    return int(fields(read("/proc/meminfo", root)).get("MemTotal", "0").split()[0]) * 1024
 
 
 def _preemption(root: str | Path) -> str:
@@ -259,5 +253,4 @@ def _known() -> dict:
 
 
 def _selected(path: str, root: str | Path) -> str | None:
-    text = read(path, root)
-    return chosen(text) if text else None
+    return chosen(read(path, root) or "") or None

@@ -33,6 +33,8 @@ ENDED = "killed, left by a run whose harness is dead"
 _inside = RLock()
 _holding: list[int] = []
 Place = str | os.PathLike[str]
+# what came of undoing: DONE, LEFT, FAILED or ENDED; of what, or a sentence; errno
+Account = list[tuple[str, str, int]]
 
 
 # ---- journals ------------------------------------------------------------------------------------
@@ -60,14 +62,6 @@ def journals(folder: Place) -> list[str]:
             os.path.join(folder, name) for name in os.listdir(folder) if name.endswith(".journal")
         )
     return []
-
-
-class Account(list[tuple[str, str, int]]):
-    """What came of undoing: (DONE, LEFT, FAILED or ENDED; of what, or a sentence; errno)."""
-
-    def sentences(self) -> list[str]:
-        """One for each thing."""
-        return [f"{what}: {of_what}" for what, of_what, _ in self]
 
 
 class Journal:
@@ -137,23 +131,24 @@ class Journal:
         """Whether one of these changes is still to be undone."""
         return any(mine is change for mine in self.changes for change in changes)
 
-    def end(self, changes: Sequence[dict], patience_s: float = kernel.BUSY_FOR_S) -> "Account":
+    def end(self, changes: Sequence[dict], patience_s: float = kernel.BUSY_FOR_S) -> Account:
         """Undo these changes, and what waited for them, the last one first.
 
         What fails stays in the journal.
         """
         for change in changes:
             change["over"] = True
-        account = Account()
+        account: Account = []
         for change in [change for change in reversed(self.changes) if change.get("over")]:
             # the collector may have ended one meanwhile
             if self.holds([change]) and not self._carries(change):
                 self._undo(change, account, patience_s)
         return account
 
-    def _undo(self, change: dict, account: "Account", patience_s: float) -> None:
+    def _undo(self, change: dict, account: Account, patience_s: float) -> None:
         try:
-            again = self._requested_again(change)
+            # another part of this process may share the change, and has not ended it
+            again = any(mine is not change and is_shared(mine, change) for mine in self.changes)
             acted, remark = (False, "") if again else _undone(change, account, patience_s)
         except OSError as error:
             reason = error.strerror or os.strerror(error.errno or errno.EIO)
@@ -173,12 +168,8 @@ class Journal:
             for later in self.changes[at + 1 :]
         )
 
-    def _requested_again(self, change: dict) -> bool:
-        """Whether another part of the same process shares the change and has not ended it."""
-        return any(mine is not change and is_shared(mine, change) for mine in self.changes)
 
-
-def _undone(change: dict, account: "Account", patience_s: float) -> tuple[bool, str]:
+def _undone(change: dict, account: Account, patience_s: float) -> tuple[bool, str]:
     """Undo a change; first end processes that would hold a control group."""
     if change["kind"] == "rmdir" and run_groups.is_group(change["path"]):
         if names := run_groups.end_group(change["path"], kernel.BUSY_FOR_S):
@@ -243,7 +234,7 @@ def recover(folder: Place, whose: tuple[int, int] | None = None) -> Account:
 
     The last children of that one may still be ending.
     """
-    account = Account()
+    account: Account = []
     with locked(folder):
         _sweep(folder)
         dead = [

@@ -261,16 +261,15 @@ def instances(tracefs: str) -> list[tuple[str, dict]]:
 def _patiently(action: Callable[[], object], patience_s: float) -> None:
     """Try again while the kernel says busy; after that it is somebody else who uses it."""
     deadline = time.monotonic() + patience_s
-    while True:
-        try:
-            action()
-            return None
-        except FileNotFoundError:
-            return None
-        except OSError as error:
-            if error.errno != errno.EBUSY or time.monotonic() > deadline:
-                raise
-        time.sleep(0.02)
+    with contextlib.suppress(FileNotFoundError):
+        while True:
+            try:
+                action()
+                return
+            except OSError as error:
+                if error.errno != errno.EBUSY or time.monotonic() > deadline:
+                    raise
+            time.sleep(0.02)
 
 
 def mounts() -> list[tuple[str, str]]:

@@ -5,21 +5,21 @@ for files of a run. What lies there is in use as long as somebody holds a lock o
 """
 
 import contextlib
-import errno
 import fcntl
 import os
 import shutil
-import stat
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 from ..errors import Unavailable
 from . import guardian, kernel, run_groups
+from ._watch import is_ours
 
-# Below them only folders are used that belong to this user alone: `private_folder`.
+# Below them only folders are used that belong to this user alone: `scratch_folder`.
 ON_DISK = ("/var/tmp",)  # nosec B108 (/tmp often lies in memory)
 IN_MEMORY = "/dev/shm"  # nosec B108
+PRIVATE = 0o077  # what nobody else may
 
 
 def remove() -> list[str]:
@@ -69,20 +69,17 @@ def _may_remove(path: str) -> bool:
 
 def _gone(path: str, what: str, owner: dict) -> Iterator[str]:
     """Remove a folder of the kernel, with the processes that hold it; sentences on it."""
+    left = f"{what}, left by process {owner['pid']}, which is dead"
     try:
         if run_groups.is_group(path):
             if names := run_groups.end_group(path):
                 yield f"{guardian.ENDED}: {', '.join(names)}"
             run_groups.remove(path)
-            yield f"removed: {what}, left by process {owner['pid']}, which is dead"
+        elif not kernel.undo_folder({"path": path}, 0)[0]:
             return
-        acted, _ = kernel.undo_folder({"path": path}, 0)
+        yield f"removed: {left}"
     except OSError as error:
-        reason = error.strerror or error
-        yield f"not removed: {what}, left by process {owner['pid']}, which is dead: {reason}"
-    else:
-        if acted:
-            yield f"removed: {what}, left by process {owner['pid']}, which is dead"
+        yield f"not removed: {left}: {error.strerror or error}"
 
 
 # ---- files of a run ------------------------------------------------------------------------------
@@ -107,7 +104,7 @@ class RunFolder:
     Raises
     ------
     Unavailable
-        As `private_folder`.
+        As `scratch_folder`.
 
     Examples
     --------
@@ -121,7 +118,7 @@ class RunFolder:
 
     def __init__(self, name: str):
         remove_scratch()
-        parent = private_folder("scratch", IN_MEMORY, *ON_DISK)
+        parent = scratch_folder(IN_MEMORY)
         self._lock = -1
         while self._lock < 0:  # a sweep may come between making and locking it
             self.path = Path(tempfile.mkdtemp(prefix=f"{name}-", dir=parent))
@@ -148,32 +145,15 @@ def _locked(folder: Path) -> int:
     return -1
 
 
-def scratch_folder() -> Path:
-    """The private folder, on a disk, for files that a run reads or writes.
+def scratch_folder(*places: str) -> Path:
+    """The folder for files of runs that only this user can read and write.
 
     Files in it belong to whoever holds a `flock` on them, and are removed when nobody does.
 
-    Returns
-    -------
-    Path of the folder, which exists.
-
-    Raises
-    ------
-    Unavailable
-        As `private_folder`.
-    """
-    return private_folder("scratch", *ON_DISK)
-
-
-def private_folder(name: str, *places: str) -> Path:
-    """A folder that only this user can read and write; the same at each call.
-
     Parameters
     ----------
-    name
-        What it is for: a part of its name.
     places
-        Where it may lie, the best first; then where temporary files do. None: on a disk.
+        Where it may lie, the best first; then on a disk, and where temporary files do.
 
     Returns
     -------
@@ -184,11 +164,11 @@ def private_folder(name: str, *places: str) -> Path:
     Unavailable
         There is no place for it, or somebody else has taken its name.
     """
-    for parent in (*(places or ON_DISK), tempfile.gettempdir()):
-        folder = Path(parent) / f"noisebook-{name}-{os.geteuid()}"
+    for parent in (*places, *ON_DISK, tempfile.gettempdir()):
+        folder = _scratch_in(parent)
         with contextlib.suppress(OSError):
             folder.mkdir(mode=0o700, exist_ok=True)
-            if _private(folder):
+            if is_ours(folder, PRIVATE):
                 return folder
     raise Unavailable(
         "there is no private folder for the files of a run",
@@ -198,14 +178,8 @@ def private_folder(name: str, *places: str) -> Path:
     )
 
 
-def _private(folder: Path) -> bool:
-    found = os.lstat(folder)
-    return (
-        stat.S_ISDIR(found.st_mode)
-        and found.st_uid == os.geteuid()
-        and not found.st_mode & 0o077
-        and os.access(folder, os.W_OK | os.X_OK)
-    )
+def _scratch_in(parent: str) -> Path:
+    return Path(parent) / f"noisebook-scratch-{os.geteuid()}"
 
 
 def remove_scratch() -> list[str]:
@@ -217,9 +191,9 @@ def remove_scratch() -> list[str]:
     """
     removed: list[str] = []
     for parent in dict.fromkeys((*ON_DISK, IN_MEMORY, tempfile.gettempdir())):
-        folder = Path(parent) / f"noisebook-scratch-{os.geteuid()}"
+        folder = _scratch_in(parent)
         with contextlib.suppress(OSError):
-            if _private(folder):
+            if is_ours(folder, PRIVATE):
                 removed += [
                     f"removed: {path}, left by a dead process"
                     for path in folder.iterdir()
@@ -230,15 +204,13 @@ def remove_scratch() -> list[str]:
 
 def remove_if_unused(path: Path) -> bool:
     """Remove a file or folder of a run unless somebody holds a lock on it."""
+    if path.is_symlink():
+        path.unlink(missing_ok=True)
+        return True
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except FileNotFoundError:
         return False
-    except OSError as error:
-        if error.errno != errno.ELOOP:
-            raise
-        path.unlink(missing_ok=True)
-        return True
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         if path.is_dir():

@@ -7,6 +7,7 @@ enough. Standard library only: `guardian.py` puts settings back with it.
 import atexit
 import contextlib
 import errno
+import functools
 import os
 import socket
 import subprocess
@@ -106,26 +107,22 @@ class Helper:
             process.wait()
 
 
-_started: list[Helper] = []
-_missing: list[int] = []  # the process that found none
-
-
 def helper() -> Helper | None:
     """The helper of this process, started at the first call; None: there is none here.
 
     It is the program that $NOISEBOOK_PRIV names, or an installed one: with file capabilities, or
     by sudo without a password.
     """
-    if _started and _started[0].owner == os.getpid():
-        return _started[0]
-    if os.geteuid() == 0 or os.getpid() in _missing:
-        return None
+    return _helper(os.getpid()) if os.geteuid() else None
+
+
+@functools.lru_cache(maxsize=1)
+def _helper(pid: int) -> Helper | None:
     for command in _commands():
         with contextlib.suppress(OSError):
-            _started[:] = [Helper(command)]
-            atexit.register(_started[0].close)
-            return _started[0]
-    _missing[:] = [os.getpid()]
+            found = Helper(command)
+            atexit.register(found.close)
+            return found
     return None
 
 
@@ -158,14 +155,10 @@ def write(path: str, value: str) -> None:
         _requested("watch", value)
     elif path.startswith(INSTANCES):
         name, _, file = path.removeprefix(INSTANCES).partition("/")
-        _requested("knob", name, file, _knob(value))
+        # events are a word with commas, and nothing is "none"
+        _requested("knob", name, file, value.replace("\n", ",") or "none")
     else:
         _requested("write", path, value)
-
-
-def _knob(value: str) -> str:
-    """Events are a word with commas, and nothing is "none"."""
-    return value.replace("\n", ",") or "none"
 
 
 def may_help(path: str, error: OSError) -> bool:

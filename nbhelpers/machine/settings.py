@@ -28,14 +28,11 @@ class Change:
     ----------
     changes
         What was changed, in order; empty where all was already as wanted.
-    left
-        Sentences on what could not be put back because somebody else had changed it meanwhile.
     repaired
         Sentences on what dead processes had left changed and what became of it, see `repair`.
     """
 
     changes: tuple[dict, ...] = ()
-    left: tuple[str, ...] = ()
     repaired: tuple[str, ...] = ()
     _watched: Watched | None = None
 
@@ -97,7 +94,6 @@ class Change:
         with _undisturbed(), _alone(mine.folder):
             account = mine.journal.end(self.changes)
             mine.relax()
-        self.left += tuple(text for what, text, _ in account if what == guardian.LEFT)
         _report(account)
 
     def __enter__(self) -> "Change":
@@ -152,28 +148,22 @@ def apply(values: Mapping[str | Path, object], shared: bool = False) -> Change:
         Nothing is changed then.
     """
     texts = {
-        _absolute(path): str(int(value) if isinstance(value, bool) else value)
+        os.path.realpath(path): str(int(value) if isinstance(value, bool) else value)
         for path, value in values.items()
     }
     for path, text in texts.items():
-        _require_allowed(path, text)
+        in_kernel = path.startswith(("/proc/", "/sys/"))
+        if in_kernel and (refused := allowed.refusal(path, text)):
+            raise SettingError(
+                refused,
+                where=path,
+                why="the machine must come back as it was",
+                fix=allowed.HOW_TO_ADD,
+            )
     sharing = {"shared": True} if shared else {}
     return Change(
         [{"kind": "write", "path": path, "new": text} | sharing for path, text in texts.items()]
     )
-
-
-def _require_allowed(path: str, text: str) -> None:
-    """Refuse to change a file of the kernel that is not on the list."""
-    if not path.startswith(("/proc/", "/sys/")):
-        return
-    if refused := allowed.refusal(path, text):
-        raise SettingError(
-            refused,
-            where=path,
-            why="the machine must come back as it was",
-            fix=allowed.HOW_TO_ADD,
-        )
 
 
 def set_flag(path: str, flag: str) -> Change:
@@ -205,7 +195,7 @@ def make_folder(path: str | Path) -> Change:
     SettingError
         It exists already, or cannot be made.
     """
-    return Change([{"kind": "rmdir", "path": _absolute(path)}])
+    return Change([{"kind": "rmdir", "path": os.path.realpath(path)}])
 
 
 def repair() -> list[str]:
@@ -226,12 +216,8 @@ def repair() -> list[str]:
     """
     folder = state_folder()
     with journalling(folder):
-        sentences = guardian.recover(folder).sentences()
-    return [*sentences, *leftovers.remove()]
-
-
-def _absolute(path: str | Path) -> str:
-    return os.path.realpath(os.fspath(path))
+        account = guardian.recover(folder)
+    return [*(f"{what}: {of_what}" for what, of_what, _ in account), *leftovers.remove()]
 
 
 def _refuse_held(wanted: list[dict], folder: Path) -> None:
@@ -256,8 +242,8 @@ def _report(account: guardian.Account) -> None:
     for what, text, _ in account:
         if what in said:
             warnings.warn(f"{said[what]}: {text}", RuntimeWarning, stacklevel=4)
-    failed = [(text, number) for what, text, number in account if what == guardian.FAILED]
-    wrong = [text for text, number in failed if number != errno.EBUSY]
+    failed = (one for one in account if one[0] == guardian.FAILED)
+    wrong = [text for _, text, number in failed if number != errno.EBUSY]
     if wrong:
         raise SettingError(
             "a setting of the machine could not be put back",

@@ -405,7 +405,7 @@ def test_a_folder_in_memory_goes_when_its_owner_was_killed_and_not_before(state)
 
 
 def test_the_next_folder_in_memory_sweeps_the_last(state):
-    parent = leftovers.private_folder("scratch", leftovers.IN_MEMORY)
+    parent = leftovers.scratch_folder(leftovers.IN_MEMORY)
     left = Path(tempfile.mkdtemp(prefix="test-", dir=parent))
     folder = leftovers.RunFolder("test")
     assert not left.exists() and folder.path.parent == parent
@@ -419,7 +419,7 @@ def test_a_state_folder_that_somebody_else_may_have_laid_is_not_used(tmp_path, m
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "real")
-    assert _watch._is_ours(tmp_path / "real")
-    assert not _watch._is_ours(tmp_path / "link")
+    assert _watch.is_ours(tmp_path / "real", 0o002)
+    assert not _watch.is_ours(tmp_path / "link", 0o002)
     (tmp_path / "real").chmod(0o777)
-    assert not _watch._is_ours(tmp_path / "real")
+    assert not _watch.is_ours(tmp_path / "real", 0o002)

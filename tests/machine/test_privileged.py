@@ -64,8 +64,7 @@ def as_nobody(action: Callable[[], object]) -> object:
             os.setresuid(NOBODY, NOBODY, NOBODY)
             # as after an execution: /proc/PID belongs to the user again
             ctypes.CDLL(None).prctl(4, 1, 0, 0, 0)
-            privileged._started.clear()
-            privileged._missing.clear()
+            privileged._helper.cache_clear()
             answer = json.dumps(action()).encode()
         except BaseException as error:
             answer = json.dumps(f"{type(error).__name__}: {error}").encode()

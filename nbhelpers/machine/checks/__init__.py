@@ -5,7 +5,7 @@ and the report says so.
 """
 
 import textwrap
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,7 +17,6 @@ from ._checks import (
     Check,
     all_checks,
     fair_server,
-    stolen_share,
     texts,
     tracing,
 )
@@ -52,8 +51,6 @@ class Capabilities:
         as 0.
     perf_hardware
         Hardware counters open and count, at least in user space.
-    stolen_time
-        The host reports how much CPU time it took away.
     """
 
     tracer: str
@@ -62,7 +59,6 @@ class Capabilities:
     fair_server: str
     perf_software: bool
     perf_hardware: bool
-    stolen_time: bool
 
 
 @dataclass(frozen=True, repr=False)
@@ -92,9 +88,7 @@ class Doctor:
         """
         import pandas as pd
 
-        return pd.DataFrame(
-            [asdict(check) for check in self.checks], columns=list(Check.__dataclass_fields__)
-        )
+        return pd.DataFrame(self.checks, columns=list(Check.__dataclass_fields__))
 
     def checks_text(self) -> str:
         """The checks for 100 columns: what is fine takes one line, the rest says what fixes it."""
@@ -182,7 +176,6 @@ def _capabilities(root: str | Path, trials: Trials) -> Capabilities:
         fair_server=fair_server(root),
         perf_software=trials.software.state == "yes",
         perf_hardware=trials.hardware.state != "no",
-        stolen_time=bool(stolen_share(root)),
     )
 
 
