@@ -86,7 +86,7 @@ test: build/c-parts
 	@s=0; $(CHECK_ALL) || s=1; $(python) -m pytest -m "not long and not alone" -n auto --maxprocesses 8 --dist worksteal || s=1; \
 	  $(python) -m pytest -m "alone and not long" --reruns 2 || s=1; exit $$s
 doctor: build/c-parts
-	@$(python) -m nbhelpers.promise --profile $(NAME)
+	@$(python) -m nbhelpers.promise $(NAME)
 lab: build/c-parts
 	@$(python) -m nbhelpers.lab open --profile $(if $(filter file,$(origin PROFILE)),recorded,$(call q,$(PROFILE))) $(LAB)
 docs: build/c-parts
