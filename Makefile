@@ -35,7 +35,7 @@ S := build/$(NAME)/stamps
 help:
 	@sed -n 's/^#://p' Makefile
 paper: $(S)/90-paper.done
-	@$(STAGE) account --profile $(NAME)
+	@echo "Open build/$(NAME)/paper/index.html"
 
 PIP = $(python) -m pip install --quiet --disable-pip-version-check
 CHECK = GOAL=$(firstword $(MAKECMDGOALS) paper) CC='$(CC)' OPENMP='$(or $(OPENMP),-fopenmp)' sh workloads/check.sh
@@ -60,7 +60,7 @@ MADE := $(STAGES:%=$(S)/%.made)
 .PRECIOUS: $(WANTED) $(DONE) $(MADE)
 $(S)/checked: $(ENV) FORCE
 	@$(if $(DATA),$(python) -m nbhelpers unpack --profile $(NAME) $(call q,$(DATA)))
-	@$(STAGE) check --profile $(call q,$(PROFILE_OR_DATA)) $(STAGES)
+	@$(STAGE) check --profile $(call q,$(PROFILE_OR_DATA))
 	@mkdir -p $(S) && touch $@
 $(S)/planned: $(S)/checked build/c-parts FORCE
 	@$(STAGE) wanted --profile $(NAME) $(STAGES) && touch $@

@@ -7,6 +7,7 @@ Owns `build/lab`: which copies are made, which are kept because somebody changed
 import argparse
 import ast
 import contextlib
+import math
 import os
 import sys
 from collections.abc import Mapping
@@ -20,10 +21,10 @@ import pandas as pd
 from .answers import CANNOT_TELL, NO, YES, Answer, Answered, read_answer, read_answers
 from .errors import InputError, NoisebookError
 from .files import digest, write_json, write_text
-from .minutes import all_minutes
 from .places import HOME, is_installed, results, shipped
 from .profiles import adopted, default_parameters, parameters_of
 from .reading import read_json
+from .stage_line import stage_seconds
 from .study import NO_STAGES, NOTEBOOKS, PAPER, Study, notebook_files, question
 
 if TYPE_CHECKING:
@@ -171,13 +172,13 @@ def contents(profile: str = "recorded") -> "Styler":
     '<a href="00-machine.ipynb">00 machine</a>'
     """
     known = {one.stage: one.answer for one in answers(profile)}
-    minutes = all_minutes(profile, [stage for stage in notebook_files() if stage not in NO_STAGES])
+    seconds = {stage: stage_seconds(stage, profile) for stage in notebook_files()}
     rows = [
         {
             "question": escape(question(stage)),
             "notebook": f'<a href="{escape(stage)}.ipynb">{escape(title_of(stage))}</a>',
             f"answer (profile {escape(profile)})": _answer_html(known.get(stage)),
-            "minutes": minutes.get(stage),
+            "minutes": (seconds[stage] or math.nan) / 60,
         }
         for stage in notebook_files()
         if stage not in (CONTENTS, PAPER)

@@ -1,61 +1,41 @@
-"""Which of our files the kernel of a stage has loaded, and what was in them.
+"""Which of our files the kernel of a stage has read, and what was in them.
 
 A stage is stale when one of them changed. Following the imports in the syntax trees took 239 lines
-and said of nearly every change that all stages are stale; a kernel knows what it uses.
+and said of nearly every change that all stages are stale; a kernel knows what it uses: its modules,
+those in C, and the facts that it has opened.
 """
 
 import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from .files import digest, write_json
-from .places import PACKAGE, shipped
+from .places import PACKAGE, knowledge, shipped
 
 LIST = "NOISEBOOK_LOADED"  # names the file that a kernel writes
 EXTENSION = __name__  # of IPython: a stage's kernel is started with it
 _ROOT = PACKAGE.parent
 _STYLES = (".json", ".css", ".mplstyle")
 _OURS = (PACKAGE.name, "noisebook_")  # the library; packages of the extras
-
-# What a package rests on beside its Python modules and the other files of its folder.
-RESTS_ON = {
-    "attribution": (
-        "data/knowledge/columns.yml",
-        "data/knowledge/factors/*",
-        "data/knowledge/metrics/*",
-    ),
-    "injection": ("injector_c/*.[ch]", "injector_c/*.py"),
-    "measurement": ("data/knowledge/columns.yml", "data/knowledge/metrics/*"),
-    "mitigation": (
-        "data/knowledge/factors*",
-        "data/knowledge/factors/*",
-        "data/knowledge/mitigations*",
-        "data/knowledge/mitigations/*",
-        "data/knowledge/references.yml",
-    ),
-    "report": ("data/published/*.csv", "data/knowledge/references.yml"),
-    "simulation": ("simulator_c/*.[ch]", "simulator_c/*.py", "data/knowledge/networks.yml"),
-    "studies": ("data/published/*.csv",),
-    "workloads": (
-        "data/knowledge/programs/*",
-        "workloads/*.[ch]",
-        "workloads/Makefile",
-        "workloads/sycl/*",
-        "workloads/mpi/*",
-    ),
-}
+_READING = ("open", "os.listdir", "os.scandir")  # Python's audit events
 
 
 def load_ipython_extension(shell: Any) -> None:
-    """After each cell, write the digests of what is loaded: each file as it was first seen."""
-    path, seen = os.environ[LIST], dict[str, str]()
+    """After each cell, write the digests of what was read: each file as it was first seen."""
+    path, seen, opened = os.environ[LIST], dict[str, str](), set[str]()
+    facts = tuple(map(str, (knowledge(), shipped() / "data/published", shipped() / "workloads")))
+
+    def note(event: str, arguments: tuple) -> None:
+        if event in _READING and str(arguments[0]).startswith(facts):
+            opened.add(os.path.relpath(arguments[0], _ROOT))
 
     def write(*_: object) -> None:
-        seen.update(digests(set(modules()) - seen.keys()) | seen)
+        seen.update(digests({*modules(), *opened} - seen.keys()) | seen)
         write_json(path, seen)
 
+    sys.addaudithook(note)
     shell.events.register("post_run_cell", write)
 
 
@@ -72,35 +52,30 @@ def modules(*prefixes: str) -> list[str]:
         for name, module in list(sys.modules.items())
         if name.startswith(prefixes or _OURS)
     ]
-    return sorted(os.path.relpath(file, _ROOT) for file in files if file.endswith(".py"))
+    return sorted(os.path.relpath(file, _ROOT) for file in files if file.endswith((".py", ".so")))
 
 
 def digests(names: Iterable[str]) -> dict[str, str]:
-    """Digest of each file as it is now, and of what its package rests on besides.
+    """Digest of each file as it is now, of a folder's names, and of the schemas and style sheets
+    beside a module.
 
     Parameters
     ----------
     names
-        As `modules` has them; those of other files do not matter. One that is gone has "".
+        As `modules` has them. One that is gone has "".
 
     Examples
     --------
     >>> sorted(digests(["nbhelpers/palette.py", "nbhelpers/gone.py"]).items())[0]
     ('nbhelpers/gone.py', '')
     """
-    files = {_ROOT / name for name in names if name.endswith(".py")}
-    files |= set(_other_files(files))
-    return {
-        os.path.relpath(file, _ROOT): digest(file.read_bytes()) if file.is_file() else ""
-        for file in sorted(files)
-    }
+    paths = {_ROOT / name for name in names}
+    folders = {path.parent for path in paths if path.suffix == ".py" and path.parent.is_dir()}
+    paths |= {path for one in folders for path in one.iterdir() if path.suffix in _STYLES}
+    return {os.path.relpath(path, _ROOT): _digest(path) for path in sorted(paths)}
 
 
-def _other_files(files: Iterable[Path]) -> Iterator[Path]:
-    """Schemas, style sheets, C sources and knowledge: what is no Python."""
-    for folder in {file.parent for file in files if file.parent.is_dir()}:
-        yield from (path for path in folder.iterdir() if path.suffix in _STYLES)
-        if PACKAGE in (folder, *folder.parents):
-            package = [*folder.relative_to(PACKAGE).parts, ""][0]
-            for pattern in RESTS_ON.get(package, ()):
-                yield from (path for path in shipped().glob(pattern) if path.name[0] != "_")
+def _digest(path: Path) -> str:
+    if path.is_dir():
+        return digest(*sorted(os.listdir(path)))
+    return digest(path.read_bytes()) if path.is_file() else ""

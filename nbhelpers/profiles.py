@@ -10,6 +10,7 @@ import difflib
 import json
 import math
 import re
+from collections.abc import Collection
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ from .errors import InputError
 from .extras import with_notebooks
 from .files import write_atomically
 from .reading import decoded, load_yaml, read_bytes, read_json
-from .stage_records import records
+from .stage_records import record_of
 from .study import (
     NOTEBOOKS,
     PROFILES,
@@ -30,7 +31,6 @@ from .study import (
     profile_file,
 )
 
-EVERYWHERE = "all"
 MOST_BYTES = 65_536
 RESERVED = (*PROFILES, "bin", "lib", "sycl", "mpi", "docs", "lab")  # folders of build
 _TYPES = {"int": (int,), "float": (int, float), "str": (str,), "bool": (bool,)}
@@ -51,7 +51,7 @@ def adopted(profile: str) -> str:
         What `parameters_of` refuses.
     """
     if Path(profile).suffix not in (".yml", ".yaml"):
-        _sections(profile_file(Study("00-machine", profile).profile))
+        parameters_of("00-machine", profile)
         return profile
     name = Path(profile).stem
     if name in RESERVED or not re.fullmatch(r"[A-Za-z0-9_-]+", name):
@@ -68,8 +68,7 @@ def adopted(profile: str) -> str:
 
 
 def parameters_of(stage: str, profile: str) -> dict:
-    """The values of a profile for one notebook: those of its section `all` that the notebook
-    declares, and those of the notebook's section.
+    """The values of a profile for one notebook.
 
     Raises
     ------
@@ -77,12 +76,8 @@ def parameters_of(stage: str, profile: str) -> dict:
         Anything in the whole profile that cannot be used: no YAML, a key that is there twice, a
         section that is no notebook, and what `check_parameters` finds.
     """
-    sections = _sections(profile_file(profile))
-    declared = declared_parameters(stage)
-    everywhere = {
-        name: value for name, value in sections.get(EVERYWHERE, {}).items() if name in declared
-    }
-    return {**everywhere, **sections.get(stage, {}), "profile": profile}
+    sections = _sections(profile_file(Study(stage, profile).profile))
+    return {**sections.get(stage, {}), "profile": profile}
 
 
 def notebook_of(stage: str) -> Path:
@@ -125,18 +120,19 @@ def _declarations(stage: str) -> dict[str, ast.AnnAssign]:
     }
 
 
-def limits() -> dict[str, dict[str, dict]]:
-    """What values of each notebook's parameters make sense.
-
-    Of numbers: `least`, `most`, `above`, `multiple_of`, `power_of_two`. Of texts, of each element
-    of a list and, where `words` is true, of each word of a text: `one_of` these, or `like` a
-    regular expression; `empty`: nothing at all is allowed, too.
-    """
-    return {stage: record.get("limits", {}) for stage, record in records().items()}
-
-
 def misfit(value: Any, kind: str, limit: dict) -> str | None:
     """What is wrong with a parameter's value, in words; None: nothing.
+
+    By hand, since JSON Schema takes 30.0 for an integer and lets NaN pass every bound.
+
+    Parameters
+    ----------
+    value
+        What the profile says.
+    kind
+        Its type, as the notebook declares it.
+    limit
+        As notebooks/stages.yml explains.
 
     Examples
     --------
@@ -146,32 +142,29 @@ def misfit(value: Any, kind: str, limit: dict) -> str | None:
     if kind.startswith("list"):
         if type(value) is not list:
             return f"is {value!r}; a list is expected: [{value}]"
-        twice = next((item for item in value if value.count(item) > 1), None)
-        if twice is not None:
-            return f"holds {twice!r} twice"
-        return next(filter(None, (misfit(item, kind[5:-1], limit) for item in value)), None)
-    if type(value) not in _TYPES.get(kind, (type(value),)):
+        twice = [item for item in value if value.count(item) > 1]
+        wrong = [misfit(item, kind[5:-1], limit) for item in value]
+        return f"holds {twice[0]!r} twice" if twice else next(filter(None, wrong), None)
+    if type(value) not in _TYPES[kind]:
         return f"is {value!r}; {kind} is expected"
-    if isinstance(value, str):
+    if kind == "str":
         return _misfit_text(value, limit)
-    return None if isinstance(value, bool) else _misfit_number(value, limit)
+    return None if kind == "bool" else _misfit_number(value, limit)
 
 
-def _misfit_number(value: Any, limit: dict) -> str | None:
-    if not math.isfinite(value):
-        return f"is {value}; a finite number is expected"
-    for name, fits, words in (
-        ("least", lambda bound: value >= bound, "at least {}"),
-        ("most", lambda bound: value <= bound, "at most {}"),
-        ("above", lambda bound: value > bound, "more than {}"),
-    ):
-        if name in limit and not fits(limit[name]):
-            return f"is {value}; {words.format(limit[name])} is expected"
-    if value % limit.get("multiple_of", value or 1):
-        return f"is {value}; a multiple of {limit['multiple_of']} is expected"
-    if limit.get("power_of_two") and value & (value - 1):
-        return f"is {value}; a power of two is expected: {1 << (value.bit_length() - 1)}"
-    return None
+def _misfit_number(value: float, limit: dict) -> str | None:
+    least, most = limit.get("least", value), limit.get("most", value)
+    above, step = limit.get("above", -math.inf), limit.get("multiple_of")
+    fits = {
+        "a finite number": math.isfinite(value),
+        f"at least {least}": value >= least,
+        f"at most {most}": value <= most,
+        f"more than {above}": value > above,
+        f"a multiple of {step}": not step or value % step == 0,
+        "a power of two": not limit.get("power_of_two") or int(value).bit_count() == 1,
+    }
+    expected = next((words for words, good in fits.items() if not good), None)
+    return expected and f"is {value}; {expected} is expected"
 
 
 def _misfit_text(value: str, limit: dict) -> str | None:
@@ -179,16 +172,12 @@ def _misfit_text(value: str, limit: dict) -> str | None:
         return None if limit.get("empty", not limit) else "is empty"
     known, like = limit.get("one_of", []), limit.get("like")
     for word in value.split() if limit.get("words") else [value]:
-        if (
-            limit.keys() & {"one_of", "like"}
-            and word not in known
-            and not (like and re.fullmatch(like, word))
-        ):
+        if word not in known and (like or known) and not (like and re.fullmatch(like, word)):
             return f"holds '{word}'; {_hint(word, known) if known else f'{like} is expected'}"
     return None
 
 
-def _hint(name: str, known: list[str]) -> str:
+def _hint(name: str, known: Collection[str]) -> str:
     near = difflib.get_close_matches(name, known, n=1)
     return f"did you mean '{near[0]}'?" if near else f"known: {', '.join(known)}"
 
@@ -202,28 +191,19 @@ def check_parameters(stage: str, values: dict, where: object) -> None:
         a name that the notebook does not declare (with the nearest that it does), a value of
         another type or out of range.
     """
-    declared, ranges = declared_parameters(stage), limits().get(stage, {})
+    declared = declared_parameters(stage)
+    declared.pop("profile", None)  # its file's name
+    limits = record_of(stage).get("limits", {})
     for name, value in values.items():
-        _check_name(name, list(declared), f"{stage}.ipynb", where)
-        wrong = misfit(value, declared[name], ranges.get(name, {}))
-        if wrong:
+        if name not in declared:
+            raise InputError(
+                f"'{name}' is no parameter of {stage}.ipynb that a profile sets",
+                where=where,
+                why="it would silently change nothing",
+                fix=_hint(name, declared),
+            )
+        if wrong := misfit(value, declared[name], limits.get(name, {})):
             raise InputError(f"'{name}' {wrong}", where=where, why=_WASTED)
-
-
-def _check_name(name: str, known: list[str], what: str, where: object) -> None:
-    if name == "profile":
-        raise InputError(
-            "'profile' is not set in a profile",
-            where=where,
-            fix="leave it out: the file's name is the profile's",
-        )
-    if name not in known:
-        raise InputError(
-            f"'{name}' is no parameter of {what}",
-            where=where,
-            why="it would silently change nothing",
-            fix=_hint(name, [other for other in known if other != "profile"]),
-        )
 
 
 def _sections(path: Path) -> dict[str, dict]:
@@ -233,32 +213,15 @@ def _sections(path: Path) -> dict[str, dict]:
         files = [folder / "parameters" / path.name for folder in with_notebooks()]
         for file in filter(Path.exists, files):
             sections |= _read(file)
-    stages = list(notebook_files())
     for section, values in sections.items():
-        where = f"{path}, {section}"
-        if section == EVERYWHERE:
-            anywhere = sorted({name for stage in stages for name in declared_parameters(stage)})
-            for name in values:
-                _check_name(name, anywhere, "any notebook", where)
-            for stage in stages:
-                check_parameters(
-                    stage,
-                    {
-                        name: value
-                        for name, value in values.items()
-                        if name in declared_parameters(stage)
-                    },
-                    where,
-                )
-        elif section in stages:
-            check_parameters(section, values, where)
-        else:
+        if section not in notebook_files():
             raise InputError(
                 f"'{section}' is no notebook",
                 where=path,
                 why="it would silently change nothing",
-                fix=_hint(section, [EVERYWHERE, *stages]),
+                fix=_hint(section, notebook_files()),
             )
+        check_parameters(section, values, f"{path}, {section}")
     return sections
 
 
@@ -278,36 +241,22 @@ class _Strict(yaml.SafeLoader):
 
 def _read(path: Path) -> dict[str, dict]:
     """The sections of a profile, each a mapping whose keys are texts."""
-    sections = _loaded(_text(path), path)
-    if not isinstance(sections, dict) or not all(
-        isinstance(section, dict | None) for section in sections.values()
-    ):
+    text = decoded(read_bytes(path, "profile", MOST_BYTES), path, "profile", "utf-8-sig")
+    try:
+        sections = load_yaml(text, _Strict, path, "profile") or {}
+    except (yaml.YAMLError, RecursionError, ValueError) as error:
+        raise InputError(
+            f"the profile is not YAML that can be used: {' '.join(str(error).split())[:200]}",
+            where=path,
+        ) from None
+    parts: list[Any] = [sections, *sections.values()] if isinstance(sections, dict) else [0]
+    if not all(isinstance(part, dict | None) for part in parts):
         raise InputError(
             "a profile is a mapping from notebooks to their parameters",
             where=path,
             fix="10-trace-collection: {runs: 30}",
         )
-    for section in (sections, *sections.values()):
-        for name in section or {}:
-            if not isinstance(name, str):
-                raise InputError(f"{json.dumps(name, default=str)} is no name", where=path)
+    for name in (name for part in parts for name in part or {}):
+        if not isinstance(name, str):
+            raise InputError(f"{json.dumps(name, default=str)} is no name", where=path)
     return {section: values or {} for section, values in sections.items()}
-
-
-def _text(path: Path) -> str:
-    content = read_bytes(path, "profile", MOST_BYTES)
-    return decoded(content, path, "profile", "utf-8-sig")
-
-
-def _loaded(text: str, path: Path) -> object:
-    try:
-        return load_yaml(text, _Strict, path, "profile") or {}
-    except yaml.MarkedYAMLError as error:
-        place = f", line {error.problem_mark.line + 1}" if error.problem_mark else ""
-        raise InputError(
-            f"the profile is not YAML that can be used: {error.problem}", where=f"{path}{place}"
-        ) from None
-    except (yaml.YAMLError, RecursionError, ValueError) as error:
-        raise InputError(
-            f"the profile is not YAML: {' '.join(str(error).split())[:200]}", where=path
-        ) from None

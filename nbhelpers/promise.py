@@ -89,9 +89,9 @@ def _parts(stage: str, profile: str, found: Doctor) -> Iterator[Part]:
             parameters = default_parameters(stage) | parameters_of(stage, profile)
             yield from look_ups[name](parameters, argument)
         elif said := texts()["without"][name].get(_case(name, found.capabilities)):
-            check = next((one for one in found.checks if one.name == said.get("check")), None)
-            fix = (check and check.fix) or said.get("fix", "")
-            yield said["part"], said["state"], said.get("sentence") or argument, fix
+            fixes = [one.fix for one in found.checks if one.name == said.get("check") and one.fix]
+            sentence = said.get("sentence") or argument or ""
+            yield said["part"], said["state"], sentence, [*fixes, said.get("fix", "")][0]
 
 
 def _case(name: str, can: Capabilities) -> str:
@@ -202,8 +202,8 @@ def _mpi() -> str:
 
 def main() -> None:
     """`python -m nbhelpers.promise [PROFILE]`: the doctor's report, and what each stage will do."""
-    found = doctor()
-    print(found.checks_text(), text(*sys.argv[1:2], found=found), sep="\n\n")
+    profile, found = [*sys.argv[1:], "quick"][0], doctor()
+    print(found.checks_text(), text(profile, found), sep="\n\n")
 
 
 if __name__ == "__main__":

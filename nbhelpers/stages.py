@@ -1,8 +1,8 @@
 """Runs a notebook as a stage of the pipeline: parameters checked, machine locked, the result moved
 into place only when whole.
 
-`python -m nbhelpers.stages check|wanted|run|account|measure-again|record` is what the Makefile
-calls; nothing here knows what a stage computes.
+`python -m nbhelpers.stages check|wanted|run|measure-again|record` is what the Makefile calls;
+nothing here knows what a stage computes.
 """
 
 import argparse
@@ -24,16 +24,15 @@ from .errors import InputError, NoisebookError, Unavailable
 from .extras import stages as extra_stages
 from .files import digest, disk_error, pack, to_json, write_atomically, write_json
 from .loaded import EXTENSION, LIST, digests, modules
-from .minutes import account, outlook, place
 from .places import HOME, how_to, programs, results, shipped
 from .profiles import adopted, check_parameters, notebook_of, parameters_of
-from .progress import for_command, reporting
+from .progress import for_command
 from .reading import read_json
 from .records import SEAL
 from .schemas import jsonschema
-from .stage_line import StageLine, engine, listening
+from .stage_line import StageLine, engine, listening, outlook, shown
 from .stage_records import record_of
-from .study import NO_STAGES, PAPER, STARTER, FolderStudy, Study, notebook_files
+from .study import NO_STAGES, PAPER, STARTER, Study, notebook_files
 
 if TYPE_CHECKING:
     from .studies.program_study import ProgramStudy
@@ -49,35 +48,16 @@ def notebook_digest(path: Path) -> str:
     )
 
 
-def check(profile: str, stages: list[str]) -> None:
-    """Hold the whole of a profile against what the notebooks declare, before anything is built or
-    run.
-
-    Parameters
-    ----------
-    profile, stages
-        The arguments of `write_wanted`.
-
-    Raises
-    ------
-    InputError
-        What `parameters_of` refuses.
-    """
-    name = adopted(profile)
-    for stage in stages:
-        parameters_of(stage, name)
-
-
 def write_wanted(profile: str, stages: list[str]) -> str:
     """For each stage, what it would be made from now; files whose content is the same are left
-    alone. Returns how long it will take.
+    alone. Returns which of them will run, and how long that will take; "": none.
 
     Parameters
     ----------
     profile
         Its name, or the path of a file.
     stages
-        Names of notebooks.
+        Names of notebooks, in order.
 
     Raises
     ------
@@ -88,11 +68,27 @@ def write_wanted(profile: str, stages: list[str]) -> str:
     made_from = {stage: _wanted(stage, profile) for stage in stages}
     for stage, wanted in made_from.items():
         _write_if_changed(_stamp(stage, profile, "wanted"), to_json(wanted))
-    return outlook(profile, stages)
+    needs, left = _needs(), list[str]()
+    for stage in stages:
+        before = needs[stage]
+        if _is_stale(stage, before, profile) or set(before) & set(left):
+            left.append(stage)
+    return outlook(profile, left, len(stages))
 
 
 def _stamp(stage: str, profile: str, kind: str) -> Path:
     return Study(stage, profile).build / "stamps" / f"{stage}.{kind}"
+
+
+def _is_stale(stage: str, before: list[str], profile: str) -> bool:
+    """Whether what it would be made from, or what the stages before it made, is newer than its last
+    execution; the Makefile asks the same.
+    """
+    done = _stamp(stage, profile, "done")
+    inputs = [_stamp(stage, profile, "wanted"), *(_stamp(one, profile, "made") for one in before)]
+    return not all(path.exists() for path in (done, *inputs)) or any(
+        path.stat().st_mtime_ns > done.stat().st_mtime_ns for path in inputs
+    )
 
 
 def _wanted(stage: str, profile: str) -> dict:
@@ -103,19 +99,24 @@ def _wanted(stage: str, profile: str) -> dict:
         "notebook": notebook_digest(notebook_of(stage)),
         "parameters": parameters_of(stage, profile),
         "code": digests(loaded),
-        **_parts(stage, profile),
+        **_measures_with(stage, profile),
     }
 
 
-def _parts(stage: str, profile: str) -> dict:
-    """The optional parts of the machine that a stage makes use of, as they are now."""
-    used = record_of(stage).get("parts", [])
-    if not used or Study(stage, profile).recorded_only:
+def _measures_with(stage: str, profile: str) -> dict:
+    """Our programs, and the optional parts of the machine that a stage makes use of, as they are
+    now.
+    """
+    record = record_of(stage)
+    if not record.get("measures") or Study(stage, profile).recorded_only:
         return {}
     from .machine.parts import optional_parts
 
-    here = optional_parts(programs())
-    return {"parts": {name: here[name] for name in used}}
+    used = record.get("parts", [])
+    files = programs().glob("**/*" if "programs" in used else "*")
+    built = digest(*(path.read_bytes() for path in sorted(files) if path.is_file()))
+    here = optional_parts(programs()) if used else {}
+    return {"programs": built, "parts": {name: here[name] for name in used}}
 
 
 def _write_if_changed(path: Path, text: str) -> None:
@@ -123,32 +124,21 @@ def _write_if_changed(path: Path, text: str) -> None:
         write_atomically(path, text)
 
 
-def run_stage(stage: str, profile: str, line: StageLine | None = None) -> Path:
+def run_stage(stage: str, profile: str) -> Path:
     """Execute a stage's notebook; return its page.
 
     The notebook runs under a temporary name and takes its place only on success; a failed one is
-    saved as ``STAGE.failed.ipynb`` for reading and the stage stays unmade. What it does meanwhile
-    is shown on `line`; None: on a new one.
+    saved as ``STAGE.failed.ipynb`` for reading and the stage stays unmade.
     """
-    line = line or StageLine(stage, place(stage, profile))
-    with reporting(line):
-        try:
-            return _made_page(stage, profile, line)
-        finally:
-            line.clear()
-
-
-def _made_page(stage: str, profile: str, line: StageLine) -> Path:
-    study, wanted = Study(stage, profile), _wanted(stage, profile)
+    study, wanted, began = Study(stage, profile), _wanted(stage, profile), time.monotonic()
     folder = study.build / "notebooks"
     folder.mkdir(parents=True, exist_ok=True)
     running, failed, done = (
         folder / f"{stage}{suffix}.ipynb" for suffix in (".running", ".failed", "")
     )
     failed.unlink(missing_ok=True)
-    began = time.monotonic()
     shutil.rmtree(study.results)  # what an older notebook saved there must not reach the paper
-    with _stage_lock(study):
+    with shown(stage, profile) as line, _stage_lock(study):
         try:
             wanted["code"] = _execute(stage, running, wanted["parameters"], line)
         except BaseException:
@@ -181,50 +171,39 @@ def run_program_study(program_study: "ProgramStudy", parameters: dict) -> Path:
     InputError
         a name that the notebook does not declare.
     """
-    study = FolderStudy(STARTER, folder=program_study.folder)
-    check_parameters(STARTER, parameters, notebook_of(STARTER))
-    study.build.mkdir(parents=True, exist_ok=True)
-    executed = study.build / f"{STARTER}.ipynb"
-    line = StageLine(STARTER)
-    try:
-        with reporting(line):
-            _execute(STARTER, executed, parameters, line)
-    except Exception as error:
-        if type(error).__name__ != "PapermillExecutionError":
-            raise
-        failed: Any = error
-        raise InputError(
-            f"the notebook stopped: {failed.ename}: {failed.evalue}",
-            where=executed,
-            fix="what was measured is kept; the same command goes on from there",
-        ) from None
-    finally:
-        line.clear()
     from .page import export_page
 
-    page = study.build / "why.html"
+    folder = program_study.folder
+    check_parameters(STARTER, parameters, notebook_of(STARTER))
+    folder.mkdir(parents=True, exist_ok=True)
+    executed, page = folder / f"{STARTER}.ipynb", folder / "why.html"
+    with shown(STARTER) as line:
+        try:
+            _execute(STARTER, executed, parameters, line)
+        except Exception as error:
+            if type(error).__name__ != "PapermillExecutionError":
+                raise
+            failed: Any = error
+            raise InputError(
+                f"the notebook stopped: {failed.ename}: {failed.evalue}",
+                where=executed,
+                fix="what was measured is kept; the same command goes on from there",
+            ) from None
     export_page(executed, page, hide_code=True)
     return page
 
 
 def make_paper(profile: str) -> Path:
-    """Run all stages that are stale, in the order of the Makefile; return the paper's page.
-
-    What `make paper` does, where there is no make: a stage is stale if what it would be made from,
-    or what the stages before it made, is newer than its last execution.
+    """Run all stages that are stale, in the order of the Makefile; return the paper's page: what
+    `make paper` does, where there is no make.
     """
     needs = _needs()
     with for_command():
         print(write_wanted(profile, list(needs)), flush=True)
     for stage, before in needs.items():
-        stamps = Study(stage, profile).build / "stamps"
-        done = stamps / f"{stage}.done"
-        inputs = [stamps / f"{stage}.wanted", *(stamps / f"{name}.made" for name in before)]
-        if not done.exists() or any(
-            path.stat().st_mtime_ns > done.stat().st_mtime_ns for path in inputs
-        ):
+        if _is_stale(stage, before, profile):
             _run_and_print(stage, profile)
-            done.touch()
+            _stamp(stage, profile, "done").touch()
     return Study(PAPER, profile).build / "paper" / "index.html"
 
 
@@ -272,7 +251,15 @@ def _execute(stage: str, output: Path, parameters: dict, line: StageLine) -> dic
     from traitlets.config import Config
 
     source = notebook_of(stage)
+    # Sockets in a folder of this stage alone: no other user can listen, and no stage that runs at
+    # the same time (make -j) can mistake them for its own. A failed cell's error reaches us as a
+    # message; the kernel would only log its end.
+    arguments = ["--IPKernelApp.log_level=50", f"--ext={EXTENSION}"]
     with tempfile.TemporaryDirectory(prefix="noisebook-") as folder, listening(line, folder):
+        kernel = {
+            "KernelManager": {"transport": "ipc", "ip": f"{folder}/kernel"},
+            "NotebookClient": {"extra_arguments": arguments},
+        }
         os.environ["NOISEBOOK_STATIC"] = "1"  # nobody is there to drag a slider
         os.environ[HOME] = str(results())  # the kernel runs in another folder
         os.environ[LIST] = f"{folder}/loaded.json"
@@ -285,44 +272,28 @@ def _execute(stage: str, output: Path, parameters: dict, line: StageLine) -> dic
             engine_name=engine(line),
             progress_bar=False,
             start_timeout=120,
-            config=Config(_kernel(folder)),
+            config=Config(kernel),
         )
         return read_json(f"{folder}/loaded.json")
 
 
-def _kernel(folder: str) -> dict:
-    """Sockets in a folder of this stage alone: no other user can listen, and no stage that runs at
-    the same time (make -j) can mistake them for its sockets.
-
-    A failed cell's error reaches us as a message; the kernel would only log its end.
-    """
-    return {
-        "KernelManager": {"transport": "ipc", "ip": f"{folder}/kernel"},
-        "NotebookClient": {"extra_arguments": ["--IPKernelApp.log_level=50", f"--ext={EXTENSION}"]},
-    }
-
-
-def _stage_lock(study: Study):
-    """A stage that measures has the machine to itself, from before its kernel starts; the others
-    run at the same time.
-    """
-    from .machine import measuring
-
-    if study.recorded_only:
-        return _during_measurements(f"stage {study.stage}")
-    measures = record_of(study.stage).get("measures", False)
-    return measuring(exclusive=measures, doing=f"stage {study.stage}")
-
-
 @contextmanager
-def _during_measurements(doing: str) -> Iterator[None]:
-    """Recorded data can be analysed while somebody measures: at the lowest priority, unlocked."""
+def _stage_lock(study: Study) -> Iterator[None]:
+    """A stage that measures has the machine to itself, from before its kernel starts; the others
+    run at the same time. Recorded data can be analysed while somebody measures: at the lowest
+    priority, unlocked.
+    """
     from .machine import measuring
 
+    recorded = study.recorded_only
+    alone = record_of(study.stage).get("measures", False) and not recorded
     with ExitStack() as stack:
         try:
-            stack.enter_context(measuring(exclusive=False, wait=False, doing=doing))
+            doing = f"stage {study.stage}"
+            stack.enter_context(measuring(exclusive=alone, wait=not recorded, doing=doing))
         except Unavailable:
+            if not recorded:
+                raise
             os.nice(19)
         yield
 
@@ -412,26 +383,6 @@ def _stop_cleanly() -> None:
     ctypes.CDLL(None).prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGTERM, 0, 0, 0)
 
 
-def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="python -m nbhelpers.stages", description=__doc__.splitlines()[0]
-    )
-    commands = parser.add_subparsers(dest="command", required=True)
-    for name, stages in (
-        ("check", "*"),
-        ("wanted", "*"),
-        ("run", 1),
-        ("measure-again", 0),
-        ("record", 0),
-        ("account", 0),
-    ):
-        command = commands.add_parser(name)
-        command.add_argument("--profile", required=True)
-        if stages:
-            command.add_argument("stages", nargs=stages)
-    return parser.parse_args()
-
-
 def _run_and_print(stage: str, profile: str) -> None:
     began = time.monotonic()
     if not sys.stderr.isatty():
@@ -442,38 +393,43 @@ def _run_and_print(stage: str, profile: str) -> None:
 
 def main() -> int:
     """The command line; an error that a user can fix is a message and status 2, not a traceback."""
-    arguments = _arguments()
+    parser = argparse.ArgumentParser(description="what the Makefile calls")
+    commands = ["check", "wanted", "run", "measure-again", "record"]
+    parser.add_argument("command", choices=commands)
+    parser.add_argument("stages", nargs="*")
+    parser.add_argument("--profile", required=True)
+    given = parser.parse_intermixed_args()
     _stop_cleanly()
     try:
-        if arguments.command == "check":
-            check(arguments.profile, arguments.stages)
-        elif arguments.command == "wanted":
-            with for_command():
-                message = write_wanted(arguments.profile, arguments.stages)
-            print(f"{message}\n" if message else "", end="", flush=True)
-        elif arguments.command == "run":
-            _run_and_print(arguments.stages[0], arguments.profile)
-        elif arguments.command == "measure-again":
-            print(f"kept: {measure_again(arguments.profile) or 'nothing was measured yet'}")
-        elif arguments.command == "account":
-            print(account(arguments.profile))
-        else:
-            print(f"recorded: {os.path.relpath(record(arguments.profile))}")
+        _obey(given.command, given.profile, given.stages)
     except NoisebookError as error:
-        print(f"\n{error}", file=sys.stderr)
-        return 2
+        message, status = str(error), 2
     except OSError as error:
-        print(f"\n{_not_written(error, arguments.profile)}", file=sys.stderr)
-        return 2
+        message, status = str(_not_written(error, given.profile)), 2
     except KeyboardInterrupt:
-        print(
-            "\nStopped. Finished runs are kept; the same command goes on from here.",
-            file=sys.stderr,
-        )
-        return 130
+        message = "Stopped. Finished runs are kept; the same command goes on from here."
+        status = 130
     except Exception as error:
-        return _print_failure(arguments, error)
-    return 0
+        message, status = _failed(error, given.stages[0], given.profile), 1
+    else:
+        return 0
+    print(f"\n{message}", file=sys.stderr)
+    return status
+
+
+def _obey(command: str, profile: str, stages: list[str]) -> None:
+    if command == "check":  # the whole profile, before anything is built or run
+        adopted(profile)
+    elif command == "wanted":
+        with for_command():
+            message = write_wanted(profile, stages)
+        print(f"{message}\n" if message else "", end="", flush=True)
+    elif command == "run":
+        _run_and_print(stages[0], profile)
+    elif command == "measure-again":
+        print(f"kept: {measure_again(profile) or 'nothing was measured yet'}")
+    else:
+        print(f"recorded: {os.path.relpath(record(profile))}")
 
 
 def _not_written(error: OSError, profile: str) -> NoisebookError:
@@ -494,31 +450,20 @@ def _not_written(error: OSError, profile: str) -> NoisebookError:
     )
 
 
-def _print_failure(arguments: argparse.Namespace, error: Exception) -> int:
-    """papermill's error carries the failed cell's message; anything else is a fault of ours and
-    keeps its traceback.
+def _failed(error: Any, stage: str, profile: str) -> str:
+    """papermill's error carries the failed cell's message; of a full disk, what to do about it.
+
+    Anything else is a fault of ours and keeps its traceback.
     """
     if type(error).__name__ not in ("PapermillExecutionError", "DeadKernelError"):
         raise error
-    folder = (
-        Path(os.path.relpath(Study(arguments.stages[0], arguments.profile).build)) / "notebooks"
-    )
+    folder = Path(os.path.relpath(Study(stage, profile).build)) / "notebooks"
     message = f"{error}; finished runs are kept, the same command goes on from here"
     if hasattr(error, "ename"):
-        message = _in_notebook(error, folder)
-    print(
-        f"\n{message}\n  the notebook as far as it came:"
-        f" {folder / arguments.stages[0]}.failed.ipynb",
-        file=sys.stderr,
-    )
-    return 1
-
-
-def _in_notebook(error: Any, folder: Path) -> str:
-    """The message of a cell's error; of a full disk, what to do about it."""
-    number = re.match(r"\[Errno (\d+)\]", error.evalue)
-    full = disk_error(OSError(int(number[1]), error.evalue), folder) if number else None
-    return str(full) if full else f"{error.ename}: {error.evalue}"
+        number = re.match(r"\[Errno (\d+)\]", error.evalue)
+        full = disk_error(OSError(int(number[1]), error.evalue), folder) if number else None
+        message = str(full or f"{error.ename}: {error.evalue}")
+    return f"{message}\n  the notebook as far as it came: {folder / stage}.failed.ipynb"
 
 
 if __name__ == "__main__":

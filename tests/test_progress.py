@@ -14,7 +14,6 @@ from pathlib import Path
 import pytest
 
 from nbhelpers import progress
-from nbhelpers.minutes import Place
 from nbhelpers.progress import Stream, each, for_command, reporting, task
 from nbhelpers.stage_line import StageLine, headings, listening
 
@@ -183,7 +182,8 @@ def test_a_line_is_cut_to_the_terminals_width_and_the_older_one_is_wiped(monkeyp
 
 def test_a_kernel_reports_through_the_pipe_to_the_stages_line(tmp_path):
     noted = Noted()
-    line = StageLine("10-trace-collection", Place(2, 13, 90.0, 30.0), noted)
+    plan = {"00-machine": 5.0, "10-trace-collection": 90.0, "15-account": 30.0, "90-paper": None}
+    line = StageLine("10-trace-collection", plan, noted)
     line.at("Runs (cell 4 of 9)")
     code = (
         "import os\nfrom nbhelpers import progress\nwith progress.task('measuring nbody', 4,"
@@ -193,7 +193,7 @@ def test_a_kernel_reports_through_the_pipe_to_the_stages_line(tmp_path):
         run_python(code, check=True)
         while len(noted.lines) < 3:
             time.sleep(0.01)
-    head = "[2/13] 10-trace-collection 0 s of about 90 s, 120 s left in all:  "
+    head = "[2/4] 10-trace-collection 0 s of about 90 s, 120 s left in all:  "
     assert noted.lines[:2] == [head + "Runs (cell 4 of 9)", head + "measuring nbody: 0 of 4 runs"]
     assert noted.lines[2].endswith("Runs (cell 4 of 9)"), "when it is over, the cell goes on"
     assert progress.FIFO not in os.environ

@@ -27,8 +27,8 @@ from noisebook_known_causes.scores import shows
 from nbhelpers.errors import InputError, Unavailable
 from nbhelpers.measurement import Attachment, finished
 from nbhelpers.mitigation import explain_factor, factors, mitigations
-from nbhelpers.profiles import limits
 from nbhelpers.promise import LEFT_OUT, promises
+from nbhelpers.stage_records import record_of
 from nbhelpers.studies.disturbances import Shootdowns
 from tests.interrupts import interrupt_counts
 
@@ -68,7 +68,7 @@ def test_each_real_cause_has_a_factor_and_something_to_do_about_it(name):
 
 
 def test_names_in_the_limits_are_those_that_are_known():
-    assert limits()["52-known-causes"]["names"]["one_of"] == list(causes())
+    assert record_of("52-known-causes")["limits"]["names"]["one_of"] == list(causes())
 
 
 def test_the_doctor_says_which_causes_are_left_out(monkeypatch):
