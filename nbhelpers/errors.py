@@ -24,13 +24,8 @@ class NoisebookError(Exception):
         self, what: str, *, where: object = None, why: str | None = None, fix: str | None = None
     ):
         self.what, self.where, self.why, self.fix = what, where, why, fix
-        parts = [
-            what,
-            where and f"  where: {where}",
-            why and f"  why it matters: {why}",
-            fix and f"  what to do: {fix}",
-        ]
-        super().__init__("\n".join(str(part) for part in parts if part))
+        parts = (("where", where), ("why it matters", why), ("what to do", fix))
+        super().__init__("\n".join([what, *(f"  {name}: {text}" for name, text in parts if text)]))
 
     def _render_traceback_(self) -> list[str]:
         """IPython prints these lines in place of a traceback."""

@@ -54,10 +54,9 @@ def writing(path: str | Path) -> Iterator[None]:
     except DiskError:
         raise
     except OSError as error:
-        found = disk_error(error, path)
-        if found is None:
-            raise
-        raise found from None
+        if found := disk_error(error, path):
+            raise found from None
+        raise
 
 
 def write_atomically(path: str | Path, content: str | bytes) -> Path:
@@ -95,11 +94,8 @@ def written(path: str | Path) -> Iterator[BinaryIO]:
 
 def sync_folder(folder: Path) -> None:
     """Force the names in a folder to disk."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
+    with opened_folder(folder) as handle:
         os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 # ---- folders and links ---------------------------------------------------------------------------
@@ -155,7 +151,7 @@ def open_regular_file(path: str | Path, flags: int) -> int:
 
 def _walk(path: Path) -> int:
     """Open a folder name by name, each from the descriptor of the one before."""
-    names, links = [*reversed(path.parts[1:])], 0
+    names, links = [*reversed(path.parts)], 0
     here = os.open("/", _ON_THE_WAY)
     try:
         while names:
@@ -164,13 +160,10 @@ def _walk(path: Path) -> int:
             if stat.S_ISLNK(found.st_mode):
                 _refuse_foreign_link(found, path)
                 links += 1
-                target = Path(os.readlink(name, dir_fd=here))
                 if links > _MOST_LINKS:
                     raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
-                names += reversed(target.parts[1:] if target.is_absolute() else target.parts)
-                if not target.is_absolute():
-                    continue
-                name = "/"
+                names += reversed(Path(os.readlink(name, dir_fd=here)).parts)
+                continue
             there = os.open(name, _ON_THE_WAY, dir_fd=here)
             os.close(here)
             here = there
@@ -211,9 +204,9 @@ def write_text(path: str | Path, text: str) -> Path:
     same text.
     """
     content = text.encode()
-    return write_atomically(
-        path, gzip.compress(content, mtime=0) if str(path).endswith(".gz") else content
-    )
+    if str(path).endswith(".gz"):
+        content = gzip.compress(content, mtime=0)
+    return write_atomically(path, content)
 
 
 def write_json(path: str | Path, value: object, indent: int | None = 2) -> Path:
@@ -251,9 +244,8 @@ def put_aside(path: str | Path, why: str) -> str:
     path = Path(path)
     home = new_aside(path.parent)
     write_atomically(home / "why.txt", f"{path.name}: {why}\n")
-    os.replace(
-        path, home / path.name
-    )  # last, so that a crash leaves the file in one place or the other
+    # last, so that a crash leaves the file in one place or the other
+    os.replace(path, home / path.name)
     sync_folder(path.parent)
     return f"{path.name} was put aside ({path.parent.name}/aside/{home.name}): {why}"
 
@@ -267,7 +259,8 @@ def pack(source: str | Path, target: str | Path) -> Path:
     """Copy a file, or for one of records (.jsonl) its packed copy: the same bytes for the same
     content.
     """
-    if not str(source).endswith(".jsonl"):
-        with writing(target):
-            return Path(shutil.copy2(source, target))
-    return write_atomically(packed(target), gzip.compress(Path(source).read_bytes(), mtime=0))
+    if str(source).endswith(".jsonl"):
+        return write_atomically(packed(target), gzip.compress(Path(source).read_bytes(), mtime=0))
+    with open(source, "rb") as content, written(target) as file:
+        shutil.copyfileobj(content, file)
+    return Path(target)

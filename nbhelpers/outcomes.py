@@ -30,11 +30,6 @@ class Outcome:
     direction
         "lower" or "higher", whichever is better.
 
-    Raises
-    ------
-    InputError
-        No such direction.
-
     Examples
     --------
     >>> Outcome("triad", "MB/s", "higher").costs([50.0, 100.0]).tolist()
@@ -44,13 +39,6 @@ class Outcome:
     name: str = "seconds"
     unit: str = "s"
     direction: str = "lower"
-
-    def __post_init__(self):
-        if self.direction not in DIRECTIONS:
-            raise InputError(
-                f"the direction of '{self.name}' is '{self.direction}'",
-                fix="say which is better: lower or higher",
-            )
 
     def __str__(self) -> str:
         unit = f"{self.unit}, " if self.unit else ""

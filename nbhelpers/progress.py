@@ -12,7 +12,8 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sized
+from collections.abc import Callable, Iterable, Iterator
+from operator import length_hint
 from typing import Protocol, TypeVar
 
 FIFO = "NOISEBOOK_PROGRESS"  # names the pipe to the stage runner, in the environment of its kernel
@@ -144,23 +145,21 @@ def task(
     ...         reading.advance()
     """
     new = Task(title, total, unit)
-    shown = _state.mine()
-    if shown:
-        _state.stack.append(new)
+    # lines of several threads would overwrite each other
+    if threading.current_thread() is threading.main_thread():
+        _state.begin(new)
         _show(new, urgent)
     try:
         yield new
     finally:
-        if shown:
-            _end(new)
+        _end(new)
 
 
 def each(
     items: Iterable[_Item], title: str, unit: str = "", total: int | None = None
 ) -> Iterator[_Item]:
     """The items, one by one, as a task."""
-    total = len(items) if total is None and isinstance(items, Sized) else total
-    with task(title, total, unit) as new:
+    with task(title, total or length_hint(items) or None, unit) as new:
         for item in items:
             yield item
             new.advance()
@@ -169,12 +168,12 @@ def each(
 @contextlib.contextmanager
 def reporting(reporter: Reporter | None) -> Iterator[None]:
     """Show progress there, for the length of a `with` block; None: nowhere."""
-    before = _state.chosen, _state.reporter
-    _state.chosen, _state.reporter = True, reporter
+    before = _state.is_known, _state.reporter
+    _state.is_known, _state.reporter = True, reporter
     try:
         yield
     finally:
-        _state.chosen, _state.reporter = before
+        _state.is_known, _state.reporter = before
 
 
 def for_command() -> contextlib.AbstractContextManager[None]:
@@ -189,23 +188,21 @@ class _State:
 
     def __init__(self) -> None:
         self.stack: list[Task] = []
-        # chosen: by `reporting`; else found out at each outermost task
-        self.chosen = False
+        self.is_known = False  # the reporter: chosen by `reporting`, or found at the first task
         self.reporter: Reporter | None = None
-        self.pipe: Pipe | None = None
-        self.shown_s, self.visible = 0.0, False
+        self.next_s, self.visible = 0.0, False  # when a line may be shown; whether one is
 
-    def mine(self) -> bool:
-        """Only the main thread says something: lines of several would overwrite each other."""
-        if threading.current_thread() is not threading.main_thread():
-            return False
-        if not self.stack and not self.chosen:
-            self.reporter = _found()
-        return True
+    def begin(self, new: Task) -> None:
+        """Put a task behind those that are under way."""
+        if not self.is_known:
+            self.is_known, self.reporter = True, _found()
+        if not self.stack and self.reporter:
+            self.next_s = new.began_s + self.reporter.after_s
+        self.stack.append(new)
 
     def forked(self) -> None:
         """A child that goes on without exec() says nothing."""
-        self.stack, self.chosen, self.reporter, self.visible = [], True, None, False
+        self.stack, self.is_known, self.reporter, self.visible = [], True, None, False
 
 
 _state = _State()
@@ -215,23 +212,16 @@ os.register_at_fork(after_in_child=_state.forked)
 def _show(shown: Task, urgent: bool) -> None:
     """At most twice a second, unless it is urgent; nothing before it has taken long enough."""
     reporter, now_s = _state.reporter, time.monotonic()
-    if reporter is None or shown not in _state.stack:
-        return
-    soon = (
-        now_s - _state.shown_s < EVERY_S
-        if _state.visible
-        else now_s - _state.stack[0].began_s < reporter.after_s
-    )
-    if soon and not urgent:
+    if reporter is None or shown not in _state.stack or (now_s < _state.next_s and not urgent):
         return
     # a terminal that was closed must not end a measurement
     with contextlib.suppress(OSError, ValueError):
         reporter.show(" › ".join(one.line() for one in _state.stack)[:_LONGEST], urgent)
-    _state.shown_s, _state.visible = time.monotonic(), True
+    _state.next_s, _state.visible = time.monotonic() + EVERY_S, True
 
 
 def _end(shown: Task) -> None:
-    if shown not in _state.stack:  # of our parent, before a fork
+    if shown not in _state.stack:  # another thread's, or of our parent before a fork
         return
     del _state.stack[_state.stack.index(shown) :]
     if _state.stack or not _state.visible or _state.reporter is None:
@@ -246,9 +236,7 @@ def _found() -> Reporter | None:
     """The stage runner's pipe, the notebook, the terminal, or nowhere."""
     # taken out: the programs that are measured get the same environment with and without
     if path := os.environ.pop(FIFO, None):
-        _state.pipe = Pipe(path)
-    if _state.pipe is not None:
-        return _state.pipe
+        return Pipe(path)
     shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
     if getattr(shell, "kernel", None) is not None:
         return Notebook(shell)
@@ -277,12 +265,12 @@ class Stream:
         """Overwrite the line; or write it, if the last is long ago, or if it will stay."""
         now_s = time.monotonic()
         if width := _columns(self.stream):
-            line = _cut(line, max(width - 1, 2))
+            line = line[: max(width - 1, 1)]
             self._write(f"\r{line.ljust(len(self._line))}")
         elif line == self._line or (now_s - self._last_s < self.every_s and not urgent):
             return
         else:
-            self._write(f"{_cut(line, _PLAIN_COLUMNS)}\n")
+            self._write(f"{line[:_PLAIN_COLUMNS]}\n")
         self._last_s, self._line = now_s, line
 
     def end(self, line: str) -> None:
@@ -291,7 +279,7 @@ class Stream:
             self.show(line)
             self._write("\n" if line else "\r")
         elif line:
-            self._write(f"{_cut(line, _PLAIN_COLUMNS)}\n")
+            self._write(f"{line[:_PLAIN_COLUMNS]}\n")
         self._line = ""
 
     def _write(self, text: str) -> None:
@@ -299,18 +287,12 @@ class Stream:
         self.stream.flush()
 
 
-def _cut(line: str, width: int) -> str:
-    return line if len(line) <= width else f"{line[: width - 1]}…"
-
-
 def _columns(stream) -> int:
     """Columns of the terminal behind a stream, 80 where it does not say; 0: it is none."""
-    with contextlib.suppress(OSError, ValueError, AttributeError):
-        if stream.isatty():
-            with contextlib.suppress(OSError):
-                return os.get_terminal_size(stream.fileno()).columns or 80
-            return 80
-    return 0
+    try:
+        return os.get_terminal_size(stream.fileno()).columns or 80
+    except (OSError, ValueError, AttributeError):
+        return 0
 
 
 class Notebook:
@@ -319,33 +301,32 @@ class Notebook:
     """
 
     after_s = LONG_S
-    _cell: tuple = (None, None, [])  # number of the cell, its output, what is over in it
 
     def __init__(self, shell):
-        self.number = shell.execution_count
+        self.shell = shell
+        self._cell, self._output, self._over = 0, None, ""  # number, output, what is over in it
 
     def show(self, line: str, urgent: bool = False) -> None:
         """Replace the line in the cell's output."""
-        self._write([line])
+        from IPython.display import HTML, display
+
+        if self._cell != self.shell.execution_count:
+            self._cell, self._output, self._over = self.shell.execution_count, None, ""
+        shown = HTML(self._over + _as_html(line))
+        if self._output is None:
+            self._output = display(shown, display_id=True)
+        else:
+            self._output.update(shown)
 
     def end(self, line: str) -> None:
         """Leave this line, or none."""
-        if Notebook._cell[0] == self.number:
-            Notebook._cell[2].extend([line] if line else [])
-            self._write([])
+        self._over += _as_html(line)
+        self.show("")
 
-    def _write(self, current: list[str]) -> None:
-        from IPython.display import HTML, display
 
-        over = Notebook._cell[2] if Notebook._cell[0] == self.number else []
-        text = "".join(
-            f"<div class='noisebook-progress'><small>{html.escape(line)}</small></div>"
-            for line in [*over, *current]
-        )
-        if Notebook._cell[0] != self.number:
-            Notebook._cell = (self.number, display(HTML(text), display_id=True), over)
-        elif Notebook._cell[1] is not None:
-            Notebook._cell[1].update(HTML(text))
+def _as_html(line: str) -> str:
+    small = f"<small>{html.escape(line)}</small>"
+    return f"<div class='noisebook-progress'>{small}</div>" if line else ""
 
 
 class Pipe:

@@ -10,13 +10,12 @@ import io
 import json
 import os
 import stat
-import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from .errors import InputError
+from .errors import InputError, NoisebookError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -46,22 +45,26 @@ def read_bytes(path: str | Path, what: str = "file", most: int = MOST_BYTES) -> 
     InputError
         It is missing, unreadable, a pipe, device or folder, damaged, or larger than `most`.
     """
-    path = Path(path)
+    with refusing(f"cannot read the {what}", path), open_regular(path, what, most) as file:
+        content = _at_most(file, path, what, most)
+    if Path(path).suffix != ".gz" and content[:2] != _GZIP:
+        return content
+    with refusing("a damaged packed file", path):
+        return _at_most(gzip.GzipFile(fileobj=io.BytesIO(content)), path, what, most)
+
+
+@contextmanager
+def refusing(problem: str, path: str | Path) -> Iterator[None]:
+    """Whatever the system or a parser says of a file becomes an InputError that names it."""
     try:
-        with open_regular(path, what, most) as file:
-            content = _at_most(file, path, what, most)
-        if path.suffix == ".gz" or content[:2] == _GZIP:
-            content = _at_most(gzip.GzipFile(fileobj=io.BytesIO(content)), path, what, most)
-    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise InputError(
-            f"a damaged packed file: {error}",
-            where=path,
-            fix="get the file again, it is probably cut short",
-        ) from None
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise InputError(f"cannot read the {what}: {reason}", where=path) from None
-    return content
+        yield
+    except NoisebookError:
+        raise
+    except Exception as error:
+        said = getattr(error, "strerror", None)
+        reason = said or " ".join(str(error).split())[:300] or type(error).__name__
+        fix = None if said else "get the file again, it is probably damaged or cut short"
+        raise InputError(f"{problem}: {reason}", where=path, fix=fix) from None
 
 
 def open_regular(path: str | Path, what: str, most: int = MOST_BYTES) -> BinaryIO:
@@ -80,7 +83,7 @@ def open_regular(path: str | Path, what: str, most: int = MOST_BYTES) -> BinaryI
         return os.fdopen(handle, "rb")
     os.close(handle)
     if stat.S_ISREG(status.st_mode):
-        raise _too_large(path, what, most)
+        raise _too_much(f"the {what} is larger than {most:,} bytes", path)
     raise InputError(
         f"cannot read the {what}: this is no regular file",
         where=path,
@@ -89,23 +92,20 @@ def open_regular(path: str | Path, what: str, most: int = MOST_BYTES) -> BinaryI
     )
 
 
-def _at_most(file: Any, path: Path, what: str, most: int) -> bytes:
+def _at_most(file: Any, path: str | Path, what: str, most: int) -> bytes:
     parts, size = [], 0
     while part := file.read(min(_CHUNK, most + 1 - size)):
         parts.append(part)
         size += len(part)
         if size > most:
-            raise _too_large(path, what, most)
+            raise _too_much(f"the {what} is larger than {most:,} bytes", path)
     return b"".join(parts)
 
 
-def _too_large(path: str | Path, what: str, most: int) -> InputError:
-    return InputError(
-        f"the {what} is larger than {most:,} bytes",
-        where=path,
-        why="it would fill the memory",
-        fix="give a smaller file; gzip -l says how large a packed one becomes",
-    )
+def _too_much(problem: str, path: str | Path) -> InputError:
+    why = "it would fill the memory, or take for ever"
+    fix = "give a smaller file, or split it; gzip -l says how large a packed one becomes"
+    return InputError(problem, where=path, why=why, fix=fix)
 
 
 def read_json(path: str | Path, what: str = "file", most: int = MOST_BYTES) -> Any:
@@ -127,26 +127,15 @@ def parsed_json(content: bytes, path: str | Path, what: str = "file", **options:
     InputError
         Not JSON, nested too deeply, or with a number of too many digits.
     """
-    try:
-        return json.loads(decoded(content, path, what), **options)
-    except json.JSONDecodeError as error:
-        raise InputError(
-            f"not JSON: {error.msg}",
-            where=f"{path}, line {error.lineno}, column {error.colno}",
-            fix="get the file again, it is probably damaged or cut short",
-        ) from None
-    except (RecursionError, ValueError) as error:
-        raise InputError(f"not usable JSON: {error}", where=path) from None
+    text = decoded(content, path, what)
+    with refusing("not JSON", path):
+        return json.loads(text, **options)
 
 
 def decoded(content: bytes, path: str | Path, what: str = "file", encoding: str = "utf-8") -> str:
     """The text of a file; an error names the byte that is no UTF-8."""
-    try:
+    with refusing(f"the {what} is not UTF-8 text", path):
         return content.decode(encoding)
-    except UnicodeDecodeError as error:
-        raise InputError(
-            f"the {what} is not UTF-8 text", where=f"{path}, byte {error.start}"
-        ) from None
 
 
 def read_yaml(path: str | Path, what: str, fast: bool = False) -> Any:
@@ -162,10 +151,8 @@ def read_yaml(path: str | Path, what: str, fast: bool = False) -> Any:
 
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader) if fast else yaml.SafeLoader
     text = decoded(read_bytes(path, what, MOST_YAML_BYTES), path, what)
-    try:
+    with refusing(f"the {what} is not YAML", path):
         return load_yaml(text, loader, path, what)
-    except (yaml.YAMLError, RecursionError, ValueError) as error:
-        raise InputError(f"the {what} is not YAML: {error}", where=path) from None
 
 
 def load_yaml(text: str, loader_class: Any, path: str | Path, what: str) -> Any:
@@ -192,13 +179,8 @@ def load_yaml(text: str, loader_class: Any, path: str | Path, what: str) -> Any:
             level += isinstance(event, yaml.CollectionStartEvent)
             level -= isinstance(event, yaml.CollectionEndEvent)
             if values > MOST_YAML_VALUES or level > MOST_YAML_DEPTH:
-                raise InputError(
-                    f"the {what} has more than {MOST_YAML_VALUES:,} values or {MOST_YAML_DEPTH}"
-                    " levels",
-                    where=path,
-                    why="reading it would take for ever",
-                    fix="write less into it, or split it",
-                )
+                most = f"{MOST_YAML_VALUES:,} values or {MOST_YAML_DEPTH} levels"
+                raise _too_much(f"the {what} has more than {most}", path)
     return yaml.load(text, loader_class)  # nosec B506 (a SafeLoader)
 
 
@@ -219,13 +201,8 @@ def read_csv(
     decoded(content, path, what)  # the byte, where pandas names none
     columns = _columns(content, options.get("sep", ","), options.get("comment"))
     if columns > MOST_COLUMNS:
-        raise InputError(
-            f"the {what} has {columns:,} columns",
-            where=path,
-            why=f"more than {MOST_COLUMNS:,} would take for ever to read",
-            fix="keep the columns that matter: cut -d, -f1-100 FILE, or save it as Parquet",
-        )
-    with refusing_no_table(path, what):
+        raise _too_much(f"the {what} has {columns:,} columns, more than {MOST_COLUMNS:,}", path)
+    with refusing(f"not a readable {what}", path):
         return pd.read_csv(io.BytesIO(content), **options)
 
 
@@ -251,7 +228,7 @@ def read_parquet(
     import pandas as pd
 
     require_parquet(path, what, most)
-    with refusing_no_table(path, what):
+    with refusing(f"not a readable {what}", path):
         return pd.read_parquet(path, **options)
 
 
@@ -259,26 +236,10 @@ def require_parquet(path: str | Path, what: str = "table", most: int = MOST_BYTE
     """An error where a file is no Parquet, or becomes larger than `most` bytes in memory."""
     from pyarrow import parquet
 
-    with refusing_no_table(path, what):
+    with refusing(f"not a readable {what}", path):
         with open_regular(path, what, most) as file:
             about = parquet.read_metadata(file)
         groups = [about.row_group(number) for number in range(about.num_row_groups)]
         cells = about.num_rows * about.num_columns
         if max(8 * cells, sum(group.total_byte_size for group in groups)) > most:
-            raise _too_large(path, what, most)
-
-
-@contextmanager
-def refusing_no_table(path: str | Path, what: str) -> Iterator[None]:
-    """What pandas and pyarrow raise for a damaged file becomes an InputError that names it."""
-    try:
-        yield
-    except InputError:
-        raise
-    except Exception as error:
-        reason = getattr(error, "strerror", None) or " ".join(str(error).split())[:300]
-        raise InputError(
-            f"not a readable {what}: {reason or type(error).__name__}",
-            where=path,
-            fix="get the file again, or write it anew",
-        ) from None
+            raise _too_much(f"the {what} is larger than {most:,} bytes in memory", path)

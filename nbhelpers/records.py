@@ -10,29 +10,21 @@ import hashlib
 import json
 import os
 import re
+import textwrap
 import warnings
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from io import FileIO
 from pathlib import Path
 
-from .errors import InputError
-from .files import (
-    new_aside,
-    open_regular_file,
-    packed,
-    sync_folder,
-    write_atomically,
-    writing,
-)
+from .files import new_aside, open_regular_file, packed, sync_folder, write_atomically, writing
 from .reading import read_bytes
 
 TORN = ".torn"
 SEAL = "seal.json"  # of a campaign: how many records it had when it was complete
 _SUFFIX = re.compile(rb', "crc": "([0-9a-f]{8})", "chain": "([0-9a-f]{16})"\}')
 _SUFFIX_BYTES = len(', "crc": "01234567", "chain": "0123456789abcdef"}')
-_KEYS = (b'"crc"', b'"chain"')
 _WHAT = "file of records"
 _BEGIN = "0" * 16
 
@@ -89,23 +81,19 @@ def append_record(path: str | Path, record: dict) -> None:
     """
     path = Path(path)
     with writing(path):
-        _append(path, record)
-
-
-def _append(path: Path, record: dict) -> None:
-    is_new = not path.exists()
-    if is_new and packed(path).exists():
-        write_atomically(path, read_bytes(packed(path), _WHAT))
-    with _opened(path) as file:
-        size = _close_off(path, file)
-        chain = _last_chain(file, size)
-        if chain is not None:
-            _write_line(file, size, _line(record, chain))
-    if chain is None:
-        _migrate(path)
-        _append(path, record)
-    elif is_new:
-        sync_folder(path.parent)
+        is_new = not path.exists()
+        if is_new and packed(path).exists():
+            write_atomically(path, read_bytes(packed(path), _WHAT))
+        with _opened(path) as file:
+            size = _close_off(path, file)
+            chain = _last_chain(file, size)
+            if chain is not None:
+                _write_line(file, size, _line(record, chain))
+        if chain is None:
+            _migrate(path)
+            append_record(path, record)
+        elif is_new:
+            sync_folder(path.parent)
 
 
 def _opened(path: str | Path) -> FileIO:
@@ -176,9 +164,8 @@ def write_records(path: str | Path, records: Iterable[dict]) -> Path:
 
 
 def _line(record: dict, chain: str) -> bytes:
-    return (
-        _with_checks(json.dumps(record, sort_keys=True, ensure_ascii=False).encode(), chain) + b"\n"
-    )
+    body = json.dumps(record, sort_keys=True, ensure_ascii=False)
+    return _with_checks(body.encode(), chain) + b"\n"
 
 
 def _with_checks(body: bytes, chain: str) -> bytes:
@@ -223,24 +210,21 @@ def with_new_checks(content: bytes, change: Callable[[bytes], bytes]) -> bytes:
 def read_records(path: str | Path) -> list[dict]:
     """The records of a file, or of its packed copy, that can be trusted; without a file none.
 
-    A warning names those that cannot. A line torn by a crash was never acknowledged, and is passed
-    over.
+    A warning names those that cannot. A last line torn by a crash was never acknowledged, and is
+    passed over.
 
     Raises
     ------
     InputError
-        A line of a file without checks is damaged.
+        The file cannot be read.
     """
     found = read(path)
     if found.damage:
-        what = "; ".join(f"line {one.line}: {one.what}" for one in found.damage[:3])
-        more = f"; {len(found.damage) - 3} more" if len(found.damage) > 3 else ""
-        warnings.warn(
-            f"{path}: damaged records were left out ({what}{more}); see: noisebook verify"
-            f" {Path(path).parent}",
-            RuntimeWarning,
-            stacklevel=2,
-        )
+        what = "; ".join(f"line {one.line}: {one.what}" for one in found.damage)
+        what = f"{len(found.damage)}: {textwrap.shorten(what, 200)}"
+        said = f"{path}: damaged records were left out ({what})"
+        advice = f"see: noisebook verify {Path(path).parent}"
+        warnings.warn(f"{said}; {advice}", RuntimeWarning, stacklevel=2)
     return found.rows
 
 
@@ -253,37 +237,27 @@ def read(path: str | Path) -> Records:
         As `read_records`.
     """
     path = Path(path)
-    if path.exists():
-        content = read_bytes(path, _WHAT)
-    elif packed(path).exists():
-        content = read_bytes(packed(path), _WHAT)
-    else:
-        return Records([], (), True, _BEGIN)
+    places = [one for one in (path, packed(path)) if one.exists()]
+    content = read_bytes(places[0], _WHAT) if places else b""
     *lines, last = content.split(b"\n")
     if last and _is_whole(last):
         lines.append(last)
-    if any(_has_checks(line) for line in lines):
-        return _checked(lines)
-    return Records(list(_unchecked(lines, path)), (), not lines, "" if lines else _BEGIN)
-
-
-def _has_checks(line: bytes) -> bool:
-    """No single change takes both keys away."""
-    end = line[-_SUFFIX_BYTES - 8 :]
-    return any(key in end for key in _KEYS)
-
-
-def _checked(lines: list[bytes]) -> Records:
+    # no single change takes both keys of a line away
+    ends = [line[-_SUFFIX_BYTES - 8 :] for line in lines]
+    checked = not lines or any(b'"crc"' in end or b'"chain"' in end for end in ends)
     rows: list[dict] = []
     damage: list[Damage] = []
-    chain: str | None = _BEGIN
+    chain: str | None = _BEGIN if checked else None
     for number, line in enumerate(lines, start=1):
-        row, what, chain = _check(line, chain)
-        if row is not None:
-            rows.append(row)
+        if checked:
+            row, what, chain = _check(line, chain)
         else:
+            row, what = _json(line), f"no whole record{_whose(line)}"
+        if row is None:
             damage.append(Damage(number, what, line))
-    return Records(rows, tuple(damage), True, chain or "")
+        else:
+            rows.append(row)
+    return Records(rows, tuple(damage), checked, chain or "")
 
 
 def _check(line: bytes, chain: str | None) -> tuple[dict | None, str, str | None]:
@@ -308,22 +282,6 @@ def _check(line: bytes, chain: str | None) -> tuple[dict | None, str, str | None
 def _whose(line: bytes) -> str:
     found = re.search(rb'"run": (\d{1,9})[,}]', line)
     return f" (run {found[1].decode()})" if found else ""
-
-
-def _unchecked(lines: list[bytes], path: Path) -> Iterator[dict]:
-    for number, line in enumerate(lines, start=1):
-        record = _json(line)
-        if record is not None:
-            yield record
-        elif line.rstrip().endswith(b"}"):  # a record torn by a crash lacks its closing brace
-            raise InputError(
-                "a damaged record",
-                where=f"{path}, line {number}",
-                why="a run would silently be missing",
-                fix=(
-                    f"look at the line; if it can't be saved, delete it: sed -i '{number}d' {path}"
-                ),
-            )
 
 
 def _json(line: bytes) -> dict | None:

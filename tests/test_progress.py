@@ -170,14 +170,13 @@ def test_a_log_has_a_plain_line_now_and_then(monkeypatch):
         assert progress._state.reporter.stream is log
 
 
-def test_a_line_is_cut_to_the_terminals_width_and_the_older_one_is_wiped(monkeypatch):
-    stream = io.StringIO()
-    monkeypatch.setattr(stream, "isatty", lambda: True)
-    terminal = Stream(stream)
-    terminal.show("x" * 200)
-    terminal.show("short")
-    first, second = stream.getvalue().split("\r")[1:]
-    assert len(first) == 79 and first.endswith("…") and second == "short".ljust(79)
+def test_a_line_is_cut_to_the_terminals_width_and_the_older_one_is_wiped():
+    code = (
+        "import sys\nfrom nbhelpers.progress import Stream\nterminal = Stream(sys.stderr)\n"
+        "terminal.show('x' * 200)\nterminal.show('short')"
+    )
+    first, second = on_a_terminal(code)[0].split("\r")[1:]
+    assert first == "x" * 79 and second == "short".ljust(79)
 
 
 def test_a_kernel_reports_through_the_pipe_to_the_stages_line(tmp_path):

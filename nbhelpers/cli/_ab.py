@@ -16,14 +16,12 @@ if TYPE_CHECKING:
     from ..referee.sides import Side
 
 WORSE_STATUS, OPEN_STATUS = 4, 5
-FEWEST_PAIRS = 8
 
 
 def ab(arguments: SimpleNamespace) -> Answer:
     """The ruling on the two sides."""
     from ..referee.ruling import decide
 
-    _check(arguments)
     folder = _folder(arguments)
     ruling = decide(
         *_sides(arguments),
@@ -34,17 +32,6 @@ def ab(arguments: SimpleNamespace) -> Answer:
         seconds=arguments.budget,
     )
     return _written(ruling, folder, arguments)
-
-
-def _check(arguments: SimpleNamespace) -> None:
-    for name, fits, fix in (
-        ("margin", 0 < arguments.margin < 100, "a percentage above 0: --margin 2"),
-        ("level", 0 < arguments.level < 1, "a probability: --level 0.05"),
-        ("pairs", arguments.pairs >= FEWEST_PAIRS, f"--pairs {FEWEST_PAIRS} or more"),
-        ("budget", arguments.budget >= 0, "seconds: --budget 60"),
-    ):
-        if not fits:
-            raise InputError(f"--{name} {getattr(arguments, name):g} cannot be used", fix=fix)
 
 
 def _written(ruling: "Ruling", folder: Path, arguments: SimpleNamespace) -> Answer:

@@ -5,7 +5,6 @@ imported here.
 from functools import partial
 from importlib import import_module
 from types import SimpleNamespace
-from typing import Any
 
 import click
 
@@ -58,13 +57,19 @@ _OF_MAKE = {
 }
 
 
-def _text(word: str, metavar: str, what: str, **more: Any) -> click.Option:
-    return click.Option([word], default="", metavar=metavar, help=what, **more)
+def _text(word: str, metavar: str, what: str) -> click.Option:
+    return click.Option([word], default="", metavar=metavar, help=what)
 
 
-def _number(word: str, metavar: str, what: str, default: float = 0) -> click.Option:
-    shown = f"{what} (default: {default:g})" if default else what
-    return click.Option([word], type=type(default), default=default, metavar=metavar, help=shown)
+def _number(
+    word: str, metavar: str, what: str, default: float = 0, fits: click.ParamType | None = None
+) -> click.Option:
+    shown, kind = f"{what} (default: {default:g})" if default else what, fits or type(default)
+    return click.Option([word], type=kind, default=default, metavar=metavar, help=shown)
+
+
+def _share(of: float) -> click.FloatRange:
+    return click.FloatRange(0, of, min_open=True, max_open=True)
 
 
 def _several(word: str, metavar: str, what: str) -> click.Option:
@@ -120,10 +125,10 @@ _OF_VERB: dict[str, tuple[click.Parameter, ...]] = {
         _several("--new-env", "NAME=VALUE", "a variable of the new side"),
         _several("--old-mitigation", "NAME", "in force on the old side"),
         _several("--new-mitigation", "NAME", "in force on the new side"),
-        _number("--margin", "PERCENT", "a smaller change counts as none", 1.0),
-        _number("--level", "SHARE", "probability of a false answer, over all looks", 0.01),
-        _number("--pairs", "N", "at most", 500),
-        _number("--budget", "SECONDS", "time for measuring", 300.0),
+        _number("--margin", "PERCENT", "a smaller change counts as none", 1.0, _share(100)),
+        _number("--level", "SHARE", "probability of a false answer in all", 0.01, _share(1)),
+        _number("--pairs", "N", "at most", 500, click.IntRange(8)),
+        _number("--budget", "SECONDS", "time for measuring", 300.0, click.FloatRange(0)),
     ),
     "simulate": (
         _RUNS,

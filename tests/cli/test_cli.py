@@ -30,6 +30,8 @@ REPOSITORY = Path(__file__).resolve().parents[2]
         (["run", "--rnus", "3", "--", "true"], "--runs"),
         (["run", "--runs=many", "--", "true"], "not a valid integer"),
         (["run"], "which program?"),
+        (["ab", "--margin", "0", "--", "true", "--", "true"], "--margin"),
+        (["ab", "--pairs", "7", "--", "true", "--", "true"], "--pairs"),
         (["run", "--shell", "true", "--", "true"], "give one of them"),
         (["doctor", "--", "true"], "unexpected extra argument (true)"),
         (["run", "--region", "mark", "--", "true"], "marks"),
