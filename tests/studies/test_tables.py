@@ -1,5 +1,6 @@
 """Tables against plain pandas expressions, and beside the published ones."""
 
+from itertools import product
 from types import SimpleNamespace
 
 import numpy as np
@@ -16,6 +17,7 @@ from ..shown import Shown
 from .helpers import made_runs, persson_findings
 from .simulated import DESIGN
 
+EIGHTH = 1 / 8  # of eight runs a trimmed mean leaves out one at each end
 HEAVY = {("omp", "Rm"): 1.5, ("omp", "RmHK"): 1.2, ("sycl", "Rm"): 1.1}
 
 
@@ -29,12 +31,6 @@ def slowdown_table(runs: pd.DataFrame, program: str | None = None) -> pd.DataFra
     chosen = runs[runs["program"] == program] if program else runs
     noisy, calm = (chosen[chosen["mode"] == mode] for mode in ("improved", ""))
     return run_cells("40-mitigations", "slowdowns", noisy=noisy, calm=calm)["slowdowns"]
-
-
-def tracing_table(runs: pd.DataFrame) -> pd.DataFrame:
-    """Table 1, by the cells of page 40."""
-    given = {"design": SimpleNamespace(chosen=["Rm"]), "study": Shown()}
-    return run_cells("40-mitigations", "tracing", baseline=runs, **given)["overhead"]
 
 
 def replay_table(runs: pd.DataFrame, worst: pd.DataFrame) -> pd.DataFrame:
@@ -66,149 +62,99 @@ def anomaly(**more: object) -> pd.DataFrame:
     return pd.DataFrame([known | more])
 
 
+def of_cell(runs: pd.DataFrame, program: str = "nbody") -> pd.DataFrame:
+    """Runs of one program, OpenMP, with all cores."""
+    return runs[(runs.program == program) & (runs.model == "omp") & (runs.config == "Rm")]
+
+
 def test_the_increase_is_the_ratio_of_the_means(runs):
     table = slowdown_table(runs, "nbody").set_index(["model", "config"])
-    own = (
-        runs[(runs.program == "nbody") & (runs.model == "omp") & (runs.config == "Rm")]
-        .groupby("trace")["seconds"]
-        .mean()
-    )
+    own = of_cell(runs).groupby("trace")["seconds"].mean()
     row = table.loc[("OMP", "Rm")]
-    assert (
-        np.isclose(row.increase_percent, 100 * (own["#1"] / own["undisturbed"] - 1))
-        and row.low_percent < row.increase_percent < row.high_percent
-    )
-    assert (
-        abs(row.adjusted_percent - 50) < 5
-        and row.runs == 8
-        and list(slowdown_table(runs, "nbody").config[:3]) == ["Rm", "RmHK", "TP"]
-    )
+    assert np.isclose(row.increase_percent, 100 * (own["#1"] / own["undisturbed"] - 1))
+    assert row.low_percent < row.increase_percent < row.high_percent
+    assert abs(row.adjusted_percent - 50) < 5 and row.runs == 8
 
 
-def test_table_6_is_the_plain_mean_of_the_rows(runs):
-    slowdowns = slowdown_table(runs)
-    row = resilience_table(slowdowns).set_index(["model", "config"]).loc[("SYCL", "Rm")]
-    chosen = slowdowns[(slowdowns.model == "SYCL") & (slowdowns.config == "Rm")]["increase_percent"]
-    assert np.isclose(row.increase_percent, chosen.mean()) and row.rows == 3
-    with_interval = (
-        resilience_table(slowdowns, runs).set_index(["model", "config"]).loc[("OMP", "Rm")]
-    )
-    assert (
-        with_interval.low_percent < with_interval.increase_percent < with_interval.high_percent
-        and with_interval.low_percent > 45
-    )
-    planted = resilience_table(
-        slowdowns.assign(trace="planted-omp"),
-        runs.assign(trace=runs["trace"].replace("#1", "planted-omp")),
-    )
-    assert set(planted["noise"]) == {"planted"} and np.isclose(
-        planted["increase_percent"].mean(), slowdowns["increase_percent"].mean()
-    )
+@pytest.mark.parametrize("name", ["increase", "median", "trimmed"])
+def test_table_6_is_the_plain_mean_of_the_rows(runs, name):
+    slowdowns, column = slowdown_table(runs), f"{name}_percent"
+    rows = slowdowns[(slowdowns.model == "OMP") & (slowdowns.config == "Rm")]
+    row = resilience_table(slowdowns, runs).set_index(["model", "config"]).loc[("OMP", "Rm")]
+    assert np.isclose(row[column], rows[column].mean())
+    ends = ["low_percent", "high_percent"]
+    low, high = row[ends if name == "increase" else [f"{name}_{end}" for end in ends]]
+    assert 45 < low < row[column] < high < 55
+    trace = runs["trace"].replace("#1", "planted-omp")
+    planted = resilience_table(slowdowns.assign(trace="planted-omp"), runs.assign(trace=trace))
+    assert set(planted["noise"]) == {"planted"}
+    assert np.isclose(planted[column].mean(), slowdowns[column].mean())
 
 
 def test_the_papers_table_6_follows_from_its_tables_3_to_5_by_our_rule():
     rows = pd.concat([published_table(f"persson2025-table{number}") for number in (3, 4, 5)])
     ours = resilience_table(rows).set_index(["model", "config"])["increase_percent"]
-    theirs = published_table("persson2025-table6").set_index(["model", "config"])[
-        "increase_percent"
-    ]
+    printed = published_table("persson2025-table6").set_index(["model", "config"])
+    theirs = printed["increase_percent"]
     assert (ours.reindex(theirs.index) - theirs).abs().max() <= 0.021
 
 
 def test_published_values_stand_beside_ours(runs, tmp_path):
-    saved = save_table(
-        slowdown_table(runs, "stream"),
-        "t4",
-        "Ours.",
-        tmp_path,
-        published=comparable_rows(published_table("persson2025-table4")),
-    ).frame
+    theirs = comparable_rows(published_table("persson2025-table4"))
+    saved = save_table(slowdown_table(runs, "stream"), "t4", "", tmp_path, published=theirs).frame
     row = saved.set_index(["model", "config"]).loc[("OMP", "Rm")]
     assert (row["seconds (published)"], row["increase_percent (published)"]) == (1.951, 2.6)
-    spread = spread_table(runs.assign(trace="traced"))
-    assert (
-        save_table(spread, "t2", "Ours.", tmp_path, published=published_table("persson2025-table2"))
-        .frame["sd_ms (published)"]
-        .notna()
-        .all()
+    spread, theirs = (
+        spread_table(runs.assign(trace="traced")),
+        published_table("persson2025-table2"),
     )
+    saved = save_table(spread, "t2", "Ours.", tmp_path, published=theirs).frame
+    assert saved["sd_ms (published)"].notna().all()
 
 
 def test_the_spread_is_the_mean_of_the_programs_deviations(runs):
     calm = runs[runs.trace == "undisturbed"].assign(trace="traced")
     row = spread_table(calm).set_index(["model", "config"]).loc[("OMP", "TP")]
-    expected = (
-        calm[(calm.model == "omp") & (calm.config == "TP")]
-        .groupby("program")["seconds"]
-        .std()
-        .mean()
-        * 1e3
-    )
+    own = calm[(calm.model == "omp") & (calm.config == "TP")].groupby("program")["seconds"]
+    expected = own.std().mean() * 1e3
     assert np.isclose(row.sd_ms, expected) and row.low_ms <= row.sd_ms <= row.high_ms * 1.2
 
 
 def test_the_accuracy_of_a_replay(runs, tmp_path):
-    more = [
-        runs[
-            (runs.program == "nbody")
-            & (runs.model == "omp")
-            & (runs.config == "Rm")
-            & (runs["mode"] == "improved")
-        ].assign(mode=mode)
-        for mode in ("pessimistic", "faithful")
-    ]
-    own = runs[(runs.program == "nbody") & (runs.model == "omp") & (runs.config == "Rm")]
-    undisturbed = own[own.trace == "undisturbed"]["seconds"].mean()
-    stolen = own[own.trace == "#1"]["steal_s"].mean()
+    own = of_cell(runs)
+    noisy, calm = own[own["mode"] == "improved"], own[own.trace == "undisturbed"]
+    more = [noisy.assign(mode=mode) for mode in ("pessimistic", "faithful")]
     table = replay_table(pd.concat([runs, *more]), anomaly()).set_index("mode")
-    mean = runs[
-        (runs.program == "nbody")
-        & (runs.model == "omp")
-        & (runs.config == "Rm")
-        & (runs["mode"] == "improved")
-    ]["seconds"].mean()
-    assert (
-        np.isclose(table.loc["improved", "error_percent"], 100 * abs(mean / 2 - 1))
-        and len(table) == 3
-    )
-    none = replay_table(runs, anomaly().iloc[:0])
-    theirs = comparable_rows(published_table("persson2025-table7"))
-    assert save_table(none, "o", "Ours.", tmp_path, published=theirs).frame.empty
+    assert len(table) == 3
+    row, seconds = table.loc["improved"], noisy["seconds"]
+    assert np.isclose(row.error_percent, 100 * abs(seconds.mean() / 2 - 1))
+    assert np.isclose(row.median_ratio, seconds.median() / 2)
+    assert np.isclose(row.trimmed_ratio, trim_mean(seconds, EIGHTH) / 2)
+    assert row.trimmed_ratio_low < row.trimmed_ratio < row.trimmed_ratio_high
     row = table.loc["faithful"]
-    assert (
-        abs(row.unexplained_share - 0.5) < 0.05
-        and row.unexplained_low < row.unexplained_share < row.unexplained_high
-    )
-    assert (
-        np.isclose(row.excess_ms, 1e3 * (2 - undisturbed))
-        and np.isclose(row.steal_ms, 1e3 * stolen)
-        and row.anomaly_steal_ms == 70
-    )
+    assert abs(row.unexplained_share - 0.5) < 0.05
+    assert row.unexplained_low < row.unexplained_share < row.unexplained_high
+    assert np.isclose(row.excess_ms, 1e3 * (2 - calm["seconds"].mean()))
+    assert np.isclose(row.steal_ms, 1e3 * noisy["steal_s"].mean()) and row.anomaly_steal_ms == 70
     assert replay_table(runs, anomaly(run=-1)).empty
+    none, theirs = replay_table(runs, anomaly().iloc[:0]), published_table("persson2025-table7")
+    shown = save_table(none, "o", "", tmp_path, published=comparable_rows(theirs))
+    assert shown.frame.empty
 
 
 def test_tracing_is_compared_with_no_tracing(tmp_path):
-    rows = [
-        {
-            "program": "nbody",
-            "model": "omp",
-            "config": "Rm",
-            "trace": trace,
-            "mode": "",
-            "seconds": seconds * (1 + 0.01 * number),
-            "steal_s": 0.0,
-            "epoch": 0,
-            "trace_events": 10 if trace == "traced" else None,
-        }
-        for number in range(5)
-        for trace, seconds in (("traced", 1.02), ("untraced", 1.0))
-    ]
-    row = tracing_table(pd.DataFrame(rows)).iloc[0]
+    number, traced = np.repeat(range(5), 2), np.tile([True, False], 5)
+    runs = pd.DataFrame({"trace": np.where(traced, "traced", "untraced")})
+    runs["seconds"] = np.where(traced, 1.02, 1.0) * (1 + 0.01 * number)
+    runs["trace_events"] = np.where(traced, 10, np.nan)
+    runs = runs.assign(program="nbody", model="omp", config="Rm", mode="", steal_s=0.0, epoch=0)
+    given = {"design": SimpleNamespace(chosen=["Rm"]), "study": Shown()}
+    row = run_cells("40-mitigations", "tracing", baseline=runs, **given)["overhead"].iloc[0]
     assert np.isclose(row.increase_percent, 2) and row.benchmark == "N-body"
-    untraced = tracing_table(pd.DataFrame(rows).drop(columns="trace_events"))
-    assert save_table(
-        untraced, "t1", "Ours.", tmp_path, published=published_table("persson2025-table1")
-    ).frame.empty
+    untraced = runs.drop(columns="trace_events")
+    table = run_cells("40-mitigations", "tracing", baseline=untraced, **given)["overhead"]
+    theirs = published_table("persson2025-table1")
+    assert save_table(table, "t1", "Ours.", tmp_path, published=theirs).frame.empty
 
 
 def test_each_finding_has_a_row_of_its_figure(runs):
@@ -218,39 +164,27 @@ def test_each_finding_has_a_row_of_its_figure(runs):
 
 def test_a_model_that_came_later_is_compared_with_the_runs_of_its_own_time():
     """OpenMP alone on a machine half as fast, then both on the machine as it is."""
-    early = made_runs(
-        HEAVY,
-        models=("omp",),
-        seconds={
-            (program, "omp", config): 2.0
-            for program in ("nbody", "stream", "minife")
-            for config in ("Rm", "RmHK", "TP")
-        },
-    ).assign(epoch=0)
+    cells = product(("nbody", "stream", "minife"), ("omp",), ("Rm", "RmHK", "TP"))
+    early = made_runs(HEAVY, models=("omp",), seconds=dict.fromkeys(cells, 2.0)).assign(epoch=0)
     late = made_runs(HEAVY, seed=1).assign(epoch=1, round=lambda runs: runs["round"] + 8)
     late["run"] += len(early)
-    grown = pd.concat(
-        [early[early.trace == "undisturbed"], late], ignore_index=True
-    )  # the injected cells of before were put aside
-    pd.testing.assert_frame_equal(slowdown_table(grown), slowdown_table(late))
-    pd.testing.assert_frame_equal(
-        resilience_table(slowdown_table(grown), grown), resilience_table(slowdown_table(late), late)
-    )
-    assert spread_table(grown.assign(trace="traced")).equals(
-        spread_table(late.assign(trace="traced"))
-    )
+    # the injected cells of before were put aside
+    grown = pd.concat([early[early.trace == "undisturbed"], late], ignore_index=True)
+    slowdowns = slowdown_table(late)
+    pd.testing.assert_frame_equal(slowdown_table(grown), slowdowns)
+    known = resilience_table(slowdowns, late)
+    pd.testing.assert_frame_equal(resilience_table(slowdowns, grown), known)
+    spread = spread_table(late.assign(trace="traced"))
+    assert spread_table(grown.assign(trace="traced")).equals(spread)
     both = pd.concat([early, late], ignore_index=True)
     found = findings_table(persson_findings(both, DESIGN)).set_index("finding")
     slower = found.loc["SYCL is slower (undisturbed, SYCL / OpenMP)"]
     assert slower["pairs"] == 8 * 9 and abs(slower["effect_percent"]) < 2
 
 
-EIGHTH = 1 / 8  # of eight runs a trimmed mean leaves out one at each end
-
-
 def test_median_and_trimmed_mean_stand_beside_the_mean(runs):
     table = slowdown_table(runs, "stream").set_index(["model", "config"])
-    samples = runs[(runs.program == "stream") & (runs.model == "omp") & (runs.config == "Rm")]
+    samples = of_cell(runs, "stream")
     noisy, calm = (samples[samples.trace == trace]["seconds"] for trace in ("#1", "undisturbed"))
     row = table.loc[("OMP", "Rm")]
     ratio = trim_mean(noisy, EIGHTH) / trim_mean(calm, EIGHTH)
@@ -263,30 +197,6 @@ def test_median_and_trimmed_mean_stand_beside_the_mean(runs):
     deviation = 1e3 * median_abs_deviation(samples["seconds"], scale="normal")
     assert np.isclose(spread.mad_ms, deviation)
     assert spread.mad_low_ms < spread.mad_ms < spread.mad_high_ms
-
-
-def test_table_6_by_medians_and_trimmed_means_is_the_mean_of_the_rows(runs):
-    slowdowns = slowdown_table(runs)
-    table = resilience_table(slowdowns, runs).set_index(["model", "config"])
-    rows = slowdowns[(slowdowns.model == "OMP") & (slowdowns.config == "Rm")]
-    for name in ("median", "trimmed"):
-        row = table.loc[("OMP", "Rm")]
-        assert np.isclose(row[f"{name}_percent"], rows[f"{name}_percent"].mean())
-        low, high = row[f"{name}_low_percent"], row[f"{name}_high_percent"]
-        assert 47 < low < row[f"{name}_percent"] < high < 53
-
-
-def test_replays_have_a_median_and_a_trimmed_mean_over_the_anomaly(runs):
-    rest = [
-        runs[runs["mode"] == "improved"].assign(mode=name) for name in ("pessimistic", "faithful")
-    ]
-    table = replay_table(pd.concat([runs, *rest]), anomaly()).set_index("mode")
-    own = runs[(runs.program == "nbody") & (runs.model == "omp") & (runs.config == "Rm")]
-    seconds = own[own.trace == "#1"]["seconds"]
-    row = table.loc["improved"]
-    assert np.isclose(row.median_ratio, seconds.median() / 2)
-    assert np.isclose(row.trimmed_ratio, trim_mean(seconds, EIGHTH) / 2)
-    assert row.trimmed_ratio_low < row.trimmed_ratio < row.trimmed_ratio_high
 
 
 def test_two_runs_are_too_few_for_the_interval_of_a_spread():
