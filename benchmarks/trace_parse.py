@@ -18,7 +18,7 @@ from _timing import timed
 from nbhelpers.tracing import (
     noise_from_tracepoints,
     read_osnoise,
-    read_raw_tracepoints,
+    read_recording,
     write_tracepoints,
 )
 
@@ -145,7 +145,7 @@ def main() -> None:
             {"lost": 0, "formats": formats, "header_page": HEADER_PAGE},
             {0: data},
         )
-        read_s, raw = timed(3, read_raw_tracepoints, path)
+        read_s, (_, raw) = timed(3, read_recording, path)
         noise_s, noise = timed(3, noise_from_tracepoints, raw, [3])
         loop_s, count = timed(3, loop, data)
         report("raw tracepoints: unpack and decode", count, read_s, loop_s)

@@ -3,7 +3,7 @@
 Owns the joining of the tables of what was recorded, thread by thread.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
@@ -136,7 +136,7 @@ def _seen_by_trace(
     """
     cut = pieces if marks is None else _cut_at_marks(pieces, marks)
     lost = np.zeros((len(TAKEN), len(cut)))
-    for cpu, rows in _by_cpu(cut):
+    for cpu, rows in cut.groupby("cpu").indices.items():
         if (run, cpu) in taken:
             own = cut.iloc[rows]
             lost[:, rows] = taken[run, cpu].between(own["start_ns"], own["end_ns"])
@@ -236,12 +236,6 @@ def _piece_at(pieces: pd.DataFrame, moments: np.ndarray | pd.Series) -> np.ndarr
     """Row of the piece that holds each moment."""
     at = np.searchsorted(pieces["end_ns"].to_numpy(), moments, side="right")
     return np.minimum(at, len(pieces) - 1)
-
-
-def _by_cpu(pieces: pd.DataFrame) -> Iterator[tuple[int, np.ndarray]]:
-    cpus = pieces["cpu"].to_numpy()
-    for cpu in np.unique(cpus):
-        yield int(cpu), np.flatnonzero(cpus == cpu)
 
 
 def slower_by(speed: pd.DataFrame) -> pd.DataFrame:

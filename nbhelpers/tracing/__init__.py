@@ -1,7 +1,7 @@
 """Traces: three sources, one events table (data/README.md).
 
 Owns recording (`Tracer` and its parts) and reading (`read_osnoise`, `read_tracepoints`,
-`read_detours_run`, `read_traces`). Netgauge's files are in `netgauge.py`.
+`read_detours_run`, `read_traces`). Netgauge's files are in `netgauge`.
 """
 
 from typing import TYPE_CHECKING
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from .netduration import noise_from_tracepoints
     from .osnoise import read_osnoise
     from .simple import trace
-    from .tracepoints import read_raw_tracepoints, read_tracepoints, write_tracepoints
+    from .tracepoints import read_recording, read_tracepoints, write_tracepoints
     from .tracer import Tracer, noise_summary
 else:
     __all__, __getattr__, __dir__ = lazily(__name__)

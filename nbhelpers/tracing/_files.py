@@ -5,58 +5,29 @@ Written gzip files carry no time and no name, so that equal traces are equal byt
 
 import gzip
 import json
-import zlib
 from pathlib import Path
 
 from ..errors import InputError, LostEvents
 from ..files import write_atomically
-from ..reading import open_regular
+from ..reading import parsed_json, read_bytes
 
 LARGEST_BYTES = 4 << 30  # after unpacking; a damaged or malicious archive must not fill the memory
-_CHUNK = 1 << 22
 
 
 def read_trace(path: str | Path) -> bytes:
-    """The content of a trace file, unpacked if it is gzip (known by its first bytes, not by its
-    name).
+    """The content of a trace file, unpacked if it is gzip.
 
     Raises
     ------
     InputError
         Missing, unreadable, a damaged archive, or larger than 4 GiB.
     """
-    try:
-        with open_regular(path, "trace", LARGEST_BYTES) as file:
-            packed = file.read(2) == b"\x1f\x8b"
-            file.seek(0)
-            return _read_all(gzip.GzipFile(fileobj=file) if packed else file, path)
-    except EOFError:
-        raise InputError(
-            "a truncated archive",
-            where=path,
-            why="the end of the trace is missing",
-            fix="record the run again",
-        ) from None
-    except (zlib.error, gzip.BadGzipFile) as error:
-        raise InputError(
-            f"a damaged archive: {error}", where=path, fix="record the run again"
-        ) from None
-    except OSError as error:
-        raise InputError(f"cannot read the trace: {error.strerror or error}", where=path) from None
+    return read_bytes(path, "trace", LARGEST_BYTES)
 
 
-def _read_all(file, path: str | Path) -> bytes:
-    parts, size = [], 0
-    while part := file.read(_CHUNK):
-        parts.append(part)
-        size += len(part)
-        if size > LARGEST_BYTES:
-            raise InputError(
-                "the trace is larger than 4 GiB",
-                where=path,
-                fix="record shorter runs, or split the file by time",
-            )
-    return b"".join(parts)
+def damaged(what: str, where: object) -> InputError:
+    """The error of a trace that cannot be what was recorded."""
+    return InputError(what, where=where, why="the trace is damaged", fix="record the run again")
 
 
 def write_trace(path: str | Path, content: bytes) -> Path:
@@ -77,17 +48,9 @@ def parse_header(line: bytes, format_name: str, path: str | Path) -> dict:
     InputError
         Not JSON, or of another format or version.
     """
-    try:
-        header = json.loads(line)
-    except (ValueError, RecursionError):
-        raise InputError(
-            "the header is not JSON",
-            where=f"{path}, line 1",
-            why="the file is damaged",
-            fix="record the run again",
-        ) from None
-    if not isinstance(header, dict) or header.get("format") != format_name:
-        found = header.get("format") if isinstance(header, dict) else type(header).__name__
+    header = parsed_json(line, path, "header")
+    found = header.get("format") if isinstance(header, dict) else type(header).__name__
+    if found != format_name:
         raise InputError(f"expected '{format_name}', found {found!r}", where=f"{path}, line 1")
     return header
 

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from ..errors import InputError
+from ._files import damaged
 
 _FIELD = re.compile(r"field:([^;]+);\s*offset:(\d+);\s*size:(\d+);\s*signed:(\d);")
 _ID = re.compile(r"^ID:\s*(\d+)", re.MULTILINE)
@@ -103,12 +104,7 @@ def integers(
         Where each record begins and how long it is.
     """
     if field.size not in (1, 2, 4, 8) or (size < field.offset + field.size).any():
-        raise InputError(
-            "a record shorter than its format says",
-            where=where,
-            why="the trace is damaged",
-            fix="record the run again",
-        )
+        raise damaged("a record shorter than its format says", where)
     kind = f"<{'i' if field.signed else 'u'}{field.size}"
     if (
         field.size <= 4 and field.offset % field.size == 0 and len(data) % 4 == 0
@@ -126,12 +122,7 @@ def texts(
     if field.located:
         return _located_texts(data, at, size, field, where)
     if (size < field.offset + field.size).any():
-        raise InputError(
-            "a record shorter than its format says",
-            where=where,
-            why="the trace is damaged",
-            fix="record the run again",
-        )
+        raise damaged("a record shorter than its format says", where)
     return _as_texts(_windows(data, at + field.offset, field.size))
 
 
@@ -142,12 +133,7 @@ def _located_texts(
     begin = (place & 0xFFFF) + (field.offset + 4 if field.located == "relative" else 0)
     length = place >> 16
     if (begin + length > size).any():
-        raise InputError(
-            "a text outside of its record",
-            where=where,
-            why="the trace is damaged",
-            fix="record the run again",
-        )
+        raise damaged("a text outside of its record", where)
     if not len(at):
         return _as_texts(np.zeros((0, 1), np.uint8))
     width = int(length.max(initial=1)) or 1

@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from pandas.api.types import union_categoricals
+
+from ._table import stacked
 
 WAKE, SWITCH, RUNTIME = "sched_wakeup", "sched_switch", "sched_stat_runtime"
 _ORDINARY = 120  # the kernel's priority of a thread of nice 0
@@ -146,58 +147,21 @@ class _Gap:
 
 def _inserted(raw: pd.DataFrame, is_wake: np.ndarray, rows: list[tuple]) -> pd.DataFrame:
     """The table without wake-ups and with the new switches, each behind the row that it names."""
-    position, cpu, time_ns, left, found = (np.array(values) for values in zip(*rows))
+    new = pd.DataFrame(rows, columns=["behind", "cpu", "time_ns", "prev_pid", "next_pid"])
     comms, prios = _last_known(raw, "comm"), _last_known(raw, "prio")
-    new = {
-        "cpu": cpu,
-        "time_ns": time_ns,
-        "pid": left,
-        "event": [SWITCH] * len(rows),
-        "prev_pid": left,
-        "next_pid": found,
-        "prev_state": np.full(len(rows), _SLEEPS),
-        "prev_comm": [comms.get(pid, "") for pid in left],
-        "next_comm": [comms.get(pid, "") for pid in found],
-        "prev_prio": [prios.get(pid, _ORDINARY) for pid in left],
-        "next_prio": [prios.get(pid, _ORDINARY) for pid in found],
-    }
-    others = np.flatnonzero(~is_wake)
-    order = np.argsort(np.concatenate([others, position + 0.5]), kind="stable")
-    return pd.DataFrame(
-        {
-            name: _joined(raw[name].array[others], new.get(name), len(rows))[order]
-            for name in raw.columns
-        }
-    )
-
-
-def _joined(old: Any, new: Any, count: int) -> Any:
-    """Two columns one behind the other; texts stay categories, since there are millions of them."""
-    if (
-        isinstance(old.dtype, pd.CategoricalDtype)
-        or old.dtype == object
-        or isinstance(old.dtype, pd.StringDtype)
-    ):
-        return union_categoricals(
-            [pd.Categorical(old), pd.Categorical([""] * count if new is None else new)]
-        )
-    return np.concatenate(
-        [
-            np.asarray(old),
-            np.zeros(count, np.asarray(old).dtype) if new is None else np.asarray(new),
-        ]
-    )
+    for end in ("prev", "next"):
+        new[f"{end}_comm"] = [comms.get(pid, "") for pid in new[f"{end}_pid"]]
+        new[f"{end}_prio"] = [prios.get(pid, _ORDINARY) for pid in new[f"{end}_pid"]]
+    new = new.assign(pid=new["prev_pid"], event=SWITCH, prev_state=_SLEEPS)
+    new = new.assign(number=0, name="", delta_ns=0)
+    place = np.concatenate([np.flatnonzero(~is_wake), new["behind"] + 0.5])
+    return stacked([raw[~is_wake], new[raw.columns]]).iloc[np.argsort(place, kind="stable")]
 
 
 def _last_known(raw: pd.DataFrame, what: str) -> dict[int, Any]:
-    """Name or priority of each thread, as its last switch says."""
-    ends = [
-        raw.loc[raw["event"] == SWITCH, [f"{end}_pid", f"{end}_{what}"]].set_axis(
-            ["pid", what], axis=1
-        )
-        for end in ("next", "prev")
-    ]
-    last = [end.drop_duplicates("pid", keep="last") for end in ends]
-    return {
-        pid: value for end in last for pid, value in zip(end["pid"].tolist(), end[what].tolist())
-    }
+    """Name or priority of each thread, as its last switch says: as it left, or else as it came."""
+    switches = raw[raw["event"] == SWITCH]
+    known: dict[int, Any] = {}
+    for end in ("next", "prev"):
+        known |= dict(zip(switches[f"{end}_pid"], switches[f"{end}_{what}"]))
+    return known

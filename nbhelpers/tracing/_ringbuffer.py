@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..errors import InputError, LostEvents
+from ._files import damaged
 from ._table import LARGEST_NS
 
 _MISSED = 1 << 31  # of the commit word: events are missing before this page
@@ -89,11 +90,7 @@ def decode_pages(data: np.ndarray, layout: PageLayout, where: object = None) -> 
         Lengths that leave the page, or a part of a page.
     """
     if len(data) % layout.page_bytes:
-        raise InputError(
-            "a truncated trace: the last page is not whole",
-            where=where,
-            fix="record the run again",
-        )
+        raise damaged("a truncated trace: the last page is not whole", where)
     pages = data.reshape(-1, layout.page_bytes)
     commit = pages[:, layout.commit_offset : layout.commit_offset + 4].copy().view("<u4").ravel()
     if missed := np.flatnonzero(commit & _MISSED).tolist():
@@ -105,12 +102,7 @@ def decode_pages(data: np.ndarray, layout: PageLayout, where: object = None) -> 
         )
     used = (commit & 0x3FFFFFFF).astype(np.int64)
     if (used > layout.page_bytes - layout.data_offset).any() or (used % 4).any():
-        raise InputError(
-            "a page claims more data than it has",
-            where=where,
-            why="the trace is damaged",
-            fix="record the run again",
-        )
+        raise damaged("a page claims more data than it has", where)
     return _walk(data, pages[:, :8].copy().view("<i8").ravel(), used, layout, where)
 
 
@@ -152,20 +144,16 @@ def _step(
     next_word = words[np.minimum((position >> 2) + 1, len(words) - 1)].astype(np.int64)
     length, bad = _lengths(kind, delta, next_word, end - position)
     if bad.any():
-        raise _damaged(
+        raise damaged(
             "an event that leaves its page", f"{where}, page {page[np.flatnonzero(bad)[0]]}"
         )
     time_ns = _times(kind, delta, next_word, time_ns)
     if ((time_ns < 0) | (time_ns >= LARGEST_NS)).any():
-        raise _damaged("an impossible time", where)
+        raise damaged("an impossible time", where)
     real = kind < _PADDING
     begin = position + np.where(kind == _LONG, 8, 4)
     record = (page[real], time_ns[real], begin[real], (position + length - begin)[real])
     return position + length, time_ns, record
-
-
-def _damaged(what: str, where: object) -> InputError:
-    return InputError(what, where=where, why="the trace is damaged", fix="record the run again")
 
 
 def _lengths(

@@ -97,6 +97,23 @@ def unite_texts(parts: list[pd.Categorical]) -> pd.Categorical:
     return pd.api.types.union_categoricals(texts, sort_categories=True)
 
 
+def stacked(tables: list[pd.DataFrame]) -> pd.DataFrame:
+    """Tables one below the other, with the columns of the first; texts stay categories, since there
+    are millions of them.
+    """
+    first = tables[0]
+    differ = [
+        name
+        for name in first
+        if isinstance(first[name].dtype, pd.CategoricalDtype)
+        and any(table[name].dtype != first[name].dtype for table in tables)
+    ]
+    joined = pd.concat([table.drop(columns=differ) for table in tables], ignore_index=True)
+    for name in differ:
+        joined[name] = unite_texts([pd.Categorical(table[name]) for table in tables])
+    return joined[list(first.columns)]
+
+
 def empty_events(**attrs: object) -> pd.DataFrame:
     """An events table without a row."""
     return noise_events({name: [] for name in COLUMNS if name != "run"}, **attrs)
@@ -129,10 +146,7 @@ def join_events(tables: list[pd.DataFrame]) -> pd.DataFrame:
     full = [table for table in tables if len(table)]
     if not full:
         return tables[0].copy() if tables else empty_events()
-    sources = unite_texts([table["source"].array for table in full])
-    joined = pd.concat([table.drop(columns="source") for table in full], ignore_index=True)
-    joined["source"] = sources
-    joined = joined[list(COLUMNS)]
+    joined = stacked(full)
     cpus = sorted(set().union(*(table.attrs.get("cpus", ()) for table in tables)))
     sums = {
         name: sum(table.attrs.get(name, 0) for table in tables)

@@ -52,8 +52,6 @@ class Instance:
     ----------
     purpose
         Last word of the folder's name below tracefs' `instances`; the rest states whose it is.
-    clock
-        `trace_clock`; mono is the clock that programs read as CLOCK_MONOTONIC.
     buffer_kib
         Size of each CPU's buffer. When it is full the newest events are dropped and counted.
 
@@ -62,20 +60,17 @@ class Instance:
     repaired : sentences on what dead processes had left on the machine and what became of it.
     """
 
-    def __init__(self, purpose: str, clock: str = "mono", buffer_kib: int = 4096):
-        self._changes: list[settings.Change] = []
+    def __init__(self, purpose: str, buffer_kib: int = 4096):
+        self._change: settings.Change | None = None
         self._pin = -1
         self.repaired = tuple(settings.repair())
         try:
             self.place = ROOT / "instances" / kernel.owned_name(purpose)
-            if privileged.is_hidden_instance(str(self.place)):
-                self._make_by_helper()
-            else:
-                self._make()
+            self.path = self._made()
             for file, value in (
                 ("tracing_on", 0),
                 ("options/overwrite", 0),
-                ("trace_clock", clock),
+                ("trace_clock", "mono"),  # what programs read as CLOCK_MONOTONIC
                 ("buffer_size_kb", buffer_kib),
             ):
                 self.write(file, value)
@@ -83,16 +78,15 @@ class Instance:
             self.close()
             raise
 
-    def _make(self) -> None:
+    def _made(self) -> Path:
+        """Make it; a folder that this user cannot reach by its name is opened by the helper."""
+        if privileged.is_hidden_instance(str(self.place)):
+            self._change = settings.make_folder(self.place)
+            self._pin = privileged.open_instance(str(self.place))
+            return Path(f"/proc/self/fd/{self._pin}")
         self._pin = opened_tracefs()
-        self._changes.append(settings.make_folder(self.place))
-        self.path = Path(f"/proc/self/fd/{self._pin}/instances/{self.place.name}")
-
-    def _make_by_helper(self) -> None:
-        """Its folder cannot be reached by its name, but by a descriptor that the helper opens."""
-        self._changes.append(settings.make_folder(self.place))
-        self._pin = privileged.open_instance(str(self.place))
-        self.path = Path(f"/proc/self/fd/{self._pin}")
+        self._change = settings.make_folder(self.place)
+        return Path(f"/proc/self/fd/{self._pin}/instances/{self.place.name}")
 
     def __repr__(self) -> str:
         return f"Instance({self.place})"
@@ -100,18 +94,14 @@ class Instance:
     def write(self, file: str, value: object) -> None:
         """Give a knob a value."""
         try:
-            self._write(file, str(value))
+            try:
+                (self.path / file).write_text(str(value))
+            except PermissionError:
+                privileged.write(str(self.place / file), str(value))
         except OSError as error:
             raise Unavailable(
                 f"tracefs does not take {value!r}: {error.strerror}", where=self.place / file
             ) from None
-
-    def _write(self, file: str, value: str) -> None:
-        try:
-            with open(self.path / file, "w") as knob:
-                knob.write(value)
-        except PermissionError:
-            privileged.write(str(self.place / file), value)
 
     def header_page(self) -> str:
         """The layout of the pages that `drain` returns."""
@@ -176,8 +166,8 @@ class Instance:
         pin, self._pin = self._pin, -1
         if pin >= 0:
             os.close(pin)
-        for change in reversed(self._changes):
-            change.restore()
+        if self._change is not None:
+            self._change.restore()
 
 
 def lost_events(stats: dict[int, dict[str, int]]) -> int:

@@ -21,7 +21,7 @@ from ..places import results
 from ..progress import each
 from ._table import empty_events, join_events
 from .detours import read_detours_run
-from .hypervisor import stolen_of_recording
+from .hypervisor import stolen_time
 from .osnoise import read_osnoise
 from .tracepoints import events_of_recording, read_recording
 
@@ -34,7 +34,7 @@ def _read_recording(path: Path) -> Mapping[str, pd.DataFrame]:
     header, raw = read_recording(path)
     return {
         EVENTS: events_of_recording(header, raw, path),
-        STOLEN: stolen_of_recording(header, raw, path),
+        STOLEN: stolen_time(header, raw, path),
     }
 
 
@@ -133,9 +133,7 @@ def stolen_times(folder: str | Path, runs: pd.DataFrame) -> pd.DataFrame:
             fix="pass the runs that were traced",
         )
     tables = [_read(("tracepoints", path), run, STOLEN) for run, path in paths.items()]
-    joined = join_events(tables).assign(
-        slack_ns=np.concatenate([table["slack_ns"].to_numpy() for table in tables])
-    )
+    joined = join_events(tables)
     joined.attrs["away_share"] = float(np.mean([table.attrs["away_share"] for table in tables]))
     joined.attrs["all_ns"] = (
         None

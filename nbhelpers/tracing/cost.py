@@ -69,28 +69,26 @@ def event_costs(path: str | Path, source: str, recorded_only: bool = False) -> p
     return pd.Series(cached["costs_ns"])
 
 
-def event_costs_ns(blocks: int = 20, cpu: int | None = None) -> np.ndarray:
+def event_costs_ns(blocks: int = 20) -> np.ndarray:
     """Measure the direct cost of one recorded event in ns, for each pair of blocks.
 
     One block of a pair is recorded and the other is not, in random order.
 
     A block is 2000 round trips of a byte between two processes on one CPU, that is 4000 switches,
     each a `sched_switch` event. The cost holds all there is between two events: probe, clock,
-    reservation, copy.
+    reservation, copy. It is measured on the last of the CPUs that are allowed.
 
     Parameters
     ----------
     blocks
         Number of pairs.
-    cpu
-        Where; None: the last of those allowed.
 
     Raises
     ------
     Unavailable
         Tracefs cannot be used.
     """
-    cpu = max(os.sched_getaffinity(0)) if cpu is None else cpu
+    cpu = max(os.sched_getaffinity(0))
     instance = Instance("cost", buffer_kib=8192)
     try:
         events = ["sched/sched_switch"]

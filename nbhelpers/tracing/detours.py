@@ -15,7 +15,7 @@ import pandas as pd
 from ..errors import InputError, LostEvents, RunError
 from ..measurement import Attachment
 from ..workloads import Workload, binary_folder, program_path
-from ._files import header_integer, header_line, parse_header, read_trace, write_trace
+from ._files import damaged, header_integer, header_line, parse_header, read_trace, write_trace
 from ._table import LARGEST_NS, NO_PID, clip_to_window, noise_events
 
 FORMAT = "noisebook detours 1"
@@ -247,7 +247,7 @@ class DetourTracer(Attachment):
         (self.folder / _FILE).unlink(missing_ok=True)
 
 
-def read_detours_run(path: str | Path, run: int | None = None) -> pd.DataFrame:
+def read_detours_run(path: str | Path) -> pd.DataFrame:
     """Read the detours of a run as noise events.
 
     A detour may be anything that took the CPU. The loop is the workload, so each interrupted the
@@ -257,8 +257,6 @@ def read_detours_run(path: str | Path, run: int | None = None) -> pd.DataFrame:
     ----------
     path
         A file that `DetourTracer` wrote.
-    run
-        Number of the run; None: the one that the file states.
 
     Returns
     -------
@@ -275,12 +273,11 @@ def read_detours_run(path: str | Path, run: int | None = None) -> pd.DataFrame:
     content = read_trace(path)
     line, _, body = content.partition(b"\n")
     header = parse_header(line, FORMAT, path)
-    run = header_integer(header, "run", path) if run is None else run
     loop, threads, detours = _parse(body, path)
     count = len(detours)
     events = noise_events(
         {
-            "run": run,
+            "run": header_integer(header, "run", path),
             "cpu": detours["cpu"],
             "start_ns": detours["start_ns"],
             "duration_ns": detours["duration_ns"],
@@ -302,16 +299,10 @@ def read_detours_run(path: str | Path, run: int | None = None) -> pd.DataFrame:
     return clip_to_window(events, 0, int(loop["end_ns"] - loop["start_ns"]))
 
 
-def _damaged(what: str, path: str | Path) -> InputError:
-    return InputError(
-        what, where=path, why="the file is damaged or truncated", fix="record the run again"
-    )
-
-
 def _parse(content: bytes, path: str | Path) -> tuple[np.void, np.ndarray, pd.DataFrame]:
     """Header, threads and detours of a file of the loop."""
     if len(content) < _HEADER.itemsize or content[:8] != _MAGIC:
-        raise _damaged("not a file of the detour loop", path)
+        raise damaged("not a file of the detour loop", path)
     header = np.frombuffer(content, _HEADER, 1)[0]
     begin = _HEADER.itemsize + int(header["threads"]) * _THREAD.itemsize
     if (
@@ -319,11 +310,11 @@ def _parse(content: bytes, path: str | Path) -> tuple[np.void, np.ndarray, pd.Da
         or len(content) < begin
         or not 0 <= header["start_ns"] < header["end_ns"] < LARGEST_NS
     ):
-        raise _damaged("a header that makes no sense", path)
+        raise damaged("a header that makes no sense", path)
     threads = np.frombuffer(content, _THREAD, int(header["threads"]), _HEADER.itemsize)
     counts = [int(count) for count in threads["count"]]
     if any(count < 0 for count in counts) or sum(counts) * _DETOUR.itemsize != len(content) - begin:
-        raise _damaged(
+        raise damaged(
             f"{len(content) - begin} bytes of detours, the threads claim {sum(counts)} detours",
             path,
         )
@@ -348,14 +339,14 @@ def _check_detours(
         or (threads["begin_ns"] < 0).any()
         or (threads["end_ns"] > length_ns).any()
     ):
-        raise _damaged("a thread that makes no sense", path)
+        raise damaged("a thread that makes no sense", path)
     if (
         (detours["start_ns"] < 0)
         | (detours["duration_ns"] <= 0)
         | (detours["start_ns"] > length_ns - detours["duration_ns"].clip(0, length_ns))
         | (detours["duration_ns"] > length_ns)
     ).any():
-        raise _damaged("a detour outside of the timed region", path)
+        raise damaged("a detour outside of the timed region", path)
 
 
 def _as_table(detours: np.ndarray, threads: np.ndarray) -> pd.DataFrame:

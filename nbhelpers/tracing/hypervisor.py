@@ -18,26 +18,26 @@ from ._files import header_integer, header_integers
 from ._missing_switches import RUNTIME, SWITCH
 from ._table import NO_PID, REPLAY_PRIORITY, clip_to_window, join_events, noise_events
 from .netduration import with_children
-from .tracepoints import read_recording
 
 _Side = Literal["left", "right"]
 SHORTEST_NS = 30_000  # 99 % of the intervals in which nothing was stolen close within 17 µs
 TICK = "local_timer_entry"
 PERIODS_NS = (1_000_000, 10_000_000 / 3, 4_000_000, 10_000_000)  # HZ 1000, 300, 250, 100
 ON_TIME_NS = 20_000  # a tick comes within 10 µs of its grid, if nothing keeps it
+_NO_TICKS = pd.DataFrame(columns=["cpu", "due_ns", "came_ns"], dtype=np.int64)
 _TIME_BITS = 44  # of a key of CPU and time: recordings of at most 4.8 hours
 
 
-def stolen_time(path: str | Path, run: int | None = None) -> pd.DataFrame:
+def stolen_time(header: dict, raw: pd.DataFrame, path: str | Path) -> pd.DataFrame:
     """Time in which the workload had a CPU and the CPU did not run, from a recording of
     tracepoints.
 
     Parameters
     ----------
+    header, raw
+        Of `read_recording`.
     path
-        a file that `Tracer` wrote, of the source tracepoints.
-    run
-        Number of the run; None: the one that the file states.
+        Of that file, for messages.
 
     Returns
     -------
@@ -54,9 +54,7 @@ def stolen_time(path: str | Path, run: int | None = None) -> pd.DataFrame:
     Raises
     ------
     InputError
-        Not a recording of tracepoints.
-    LostEvents
-        The kernel dropped events of this run.
+        A header without the timed region or the workload.
 
     Notes
     -----
@@ -65,19 +63,9 @@ def stolen_time(path: str | Path, run: int | None = None) -> pd.DataFrame:
     exact, the place known to the stretch between two records. Ticks alone are no rival: one that
     comes late gives a lower bound, and gaps between two ticks are not seen at all.
     """
-    return stolen_of_recording(*read_recording(path), path, run)
-
-
-def stolen_of_recording(
-    header: dict,
-    raw: pd.DataFrame,
-    path: str | Path,
-    run: int | None = None,
-) -> pd.DataFrame:
-    """`stolen_time` of what `read_recording` returned; `path` is for messages."""
     window = header_integer(header, "start_ns", path), header_integer(header, "end_ns", path)
-    run = header_integer(header, "run", path) if run is None else run
-    return stolen_from_tracepoints(raw, header_integers(header, "workload_pids", path), window, run)
+    run, pids = header_integer(header, "run", path), header_integers(header, "workload_pids", path)
+    return stolen_from_tracepoints(raw, pids, window, run)
 
 
 def stolen_from_tracepoints(
@@ -121,8 +109,7 @@ def with_stolen_time(events: pd.DataFrame, stolen: pd.DataFrame) -> pd.DataFrame
     `events` and the rows of `stolen`, by run and start; `attrs["hypervisor"]` is the method that
     found the stolen time.
     """
-    joined = join_events([events, stolen[list(events.columns)]]) if len(stolen) else events
-    joined = joined.sort_values(
+    joined = join_events([events, stolen[list(events.columns)]]).sort_values(
         ["run", "start_ns", "cpu", "end_ns"], kind="stable", ignore_index=True
     )
     joined.attrs = events.attrs | {"hypervisor": stolen.attrs.get("method", "")}
@@ -179,13 +166,9 @@ class _Records:
             np.asarray(time_ns, np.int64) - self.since_ns, 0
         )
 
-    def is_entry(self) -> np.ndarray:
-        """Whether a record is the beginning of an interrupt or softirq."""
-        return self._ends_with("_entry")
-
     def interrupted_ns(self) -> np.ndarray:
         """Time up to each record that interrupts and softirqs of its CPU took."""
-        steps = self._ends_with("_entry").astype(np.int64) - self._ends_with("_exit")
+        steps = self.ends_with("_entry").astype(np.int64) - self.ends_with("_exit")
         result = np.zeros(len(steps), np.int64)
         for cpu in np.unique(self.cpu):
             here = self.cpu == cpu
@@ -196,7 +179,10 @@ class _Records:
             result[here] = np.cumsum(np.append(0, within_ns))
         return result
 
-    def _ends_with(self, ending: str) -> np.ndarray:
+    def ends_with(self, ending: str) -> np.ndarray:
+        """Whether a record is of the begin (_entry) or the end (_exit) of an interrupt or
+        softirq.
+        """
         found = [str(name).endswith(ending) for name in self.event.categories]
         return np.array(found or [False])[self.event.codes]
 
@@ -210,25 +196,18 @@ def _late_ticks(records: _Records, window: tuple[int, int]) -> pd.DataFrame:
         _of_cpu(cpu, records.time_ns[is_tick & (records.cpu == cpu)], window)
         for cpu in np.unique(records.cpu[is_tick])
     ]
-    due = (
-        pd.concat(tables, ignore_index=True)
-        if tables
-        else pd.DataFrame(columns=["cpu", "due_ns", "came_ns"], dtype=np.int64)
-    )
-    last = records.last_before(due["cpu"].to_numpy(), due["due_ns"].to_numpy() - ON_TIME_NS)
+    due = pd.concat([_NO_TICKS, *tables], ignore_index=True)
+    cpu, due_ns, came_ns = due.to_numpy().T
+    last = records.last_before(cpu, due_ns - ON_TIME_NS)
+    # A CPU that goes idle between two ticks stops its tick: who ran when it was due must still run
+    # when it came.
+    came = records.last_before(cpu, came_ns)
     busy = (
         (last >= 0)
         & np.isin(records.after[last], records.workload_pids)
-        & ~records.is_entry()[last]
-        if len(due)
-        else np.array([], bool)
+        & ~records.ends_with("_entry")[last]
+        & (records.stretch[came] == records.stretch[last])
     )
-    # A CPU that goes idle between two ticks stops its tick: who ran when it was due must still run
-    # when it came.
-    came = (
-        records.last_before(due["cpu"].to_numpy(), due["came_ns"].to_numpy()) if len(due) else last
-    )
-    busy &= records.stretch[came] == records.stretch[last] if len(due) else busy
     return due.assign(late_ns=np.maximum(due["came_ns"] - due["due_ns"], 0), busy=busy)
 
 
@@ -236,7 +215,7 @@ def _of_cpu(cpu: int, came_ns: np.ndarray, window: tuple[int, int]) -> pd.DataFr
     """Each time on a CPU's grid, and the first timer interrupt from then on."""
     grid = _grid(came_ns)
     if grid is None:
-        return pd.DataFrame({"cpu": [], "due_ns": [], "came_ns": []}, dtype=np.int64)
+        return _NO_TICKS
     period_ns, phase_ns = grid
     first = np.ceil((window[0] - phase_ns) / period_ns)
     last = np.floor((min(window[1], came_ns[-1]) - phase_ns) / period_ns)
@@ -267,7 +246,7 @@ def _from_account(lacking: pd.DataFrame, records: _Records, ticks: pd.DataFrame)
     """
     late = ticks[ticks["late_ns"] > ON_TIME_NS]
     came = set(zip(late["cpu"].tolist(), late["came_ns"].tolist()))
-    entry = records.is_entry()
+    entry = records.ends_with("_entry")
     rows = []
     for interval in lacking.to_dict("records"):
         rows += _placed(interval, records, entry, came)

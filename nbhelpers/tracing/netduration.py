@@ -21,6 +21,7 @@ from ._table import (
     clip_to_window,
     noise_events,
     policy_of,
+    stacked,
     unite_texts,
 )
 
@@ -191,9 +192,7 @@ def _with_ends(raw: pd.DataFrame, recorded: tuple[int, int] | None) -> pd.DataFr
         prev_prio=last["next_prio"],
         prev_comm=last["next_comm"],
     )
-    names = [table["prev_comm"].astype("category").array for table in (begins, raw, ends)]
-    whole = pd.concat([table.drop(columns="prev_comm") for table in (begins, raw, ends)])
-    return _in_order(whole.assign(prev_comm=unite_texts(names)))
+    return _in_order(stacked([begins, raw, ends]))
 
 
 def with_children(raw: pd.DataFrame, pids: Collection[int]) -> np.ndarray:
@@ -366,17 +365,9 @@ def _next_run(trace: _Trace, switch: np.ndarray, workload_pids: np.ndarray) -> n
     return result
 
 
-def _joined(parts: list[dict]) -> dict:
-    joined = {
-        name: np.concatenate([part[name] for part in parts])
-        for name in parts[0]
-        if name != "source"
-    }
-    return joined | {"source": unite_texts([part["source"] for part in parts])}
-
-
 def _table(parts: list[dict], run: int) -> pd.DataFrame:
-    columns = _joined(parts)
+    columns = {"source": unite_texts([part.pop("source") for part in parts])}
+    columns |= {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
     for name, values in (("kind", KINDS), ("policy", POLICIES), ("interrupted", INTERRUPTED)):
         columns[name] = pd.Categorical.from_codes(columns[name], categories=values)
     return noise_events(columns | {"run": run}, clock="monotonic", tracer="tracepoints")

@@ -12,8 +12,9 @@ import numpy as np
 import pandas as pd
 
 from ..errors import InputError, LostEvents
-from ._clock import StartClock
+from ._clock import clock_offsets, clock_points
 from ._files import (
+    damaged,
     header_integer,
     header_integers,
     parse_header,
@@ -69,7 +70,6 @@ def read_osnoise(
     window: tuple[int, int] | None = None,
     workload: str | Collection[int] | None = None,
     run: int = 0,
-    window_clock: str = "start",
 ) -> pd.DataFrame:
     """Read a trace of the kernel's osnoise tracer as noise events.
 
@@ -79,18 +79,14 @@ def read_osnoise(
         Text of tracefs' `trace`, plain or gzip. Files of `Tracer` hold window, clock and the
         workload's process ids; for them the other arguments are optional.
     window
-        Begin and end of the timed region, ns. None: times count from the first event and nothing is
-        clipped.
+        Begin and end of the timed region, ns, in the clock of the events' start
+        (`trace_clock_local`). None: times count from the first event and nothing is clipped.
     workload
         Whose threads are not noise: process ids, or a name (comm) where no ids are known. Ids are
         better for a program that starts others or renames its threads. Children are added, as far
         as the trace holds the forks (ours does).
     run
         Number of the run, for the column `run`.
-    window_clock
-        "start" if the window is in the clock of the events' start (`trace_clock_local`),
-        "timestamp" if it is in the `trace_clock` of the lines' time stamps; then starts are moved
-        to that clock, CPU by CPU (see `StartClock`).
 
     Returns
     -------
@@ -128,10 +124,9 @@ def read_osnoise(
     -----
     Left out: the idle task (pid 0), and events with start 0, which the tracer prints once a CPU
     when it is switched on, with the time since boot as duration. Lines of other events are
-    ignored.
+    ignored. The windows of `Tracer`'s files are in the `trace_clock` of the lines' time stamps;
+    their starts are moved to that clock, CPU by CPU (see `_clock`).
     """
-    if window_clock not in ("start", "timestamp"):
-        raise InputError(f"window_clock must be 'start' or 'timestamp', not {window_clock!r}")
     header, text, first_line = _split_header(read_trace(path), path)
     if header:
         window = window or (
@@ -141,10 +136,9 @@ def read_osnoise(
         workload = (
             workload if workload is not None else header_integers(header, "workload_pids", path)
         )
-        window_clock = "timestamp" if header.get("clock") == "mono" else "start"
         refuse_recorded_loss(header, path)
     columns = _parse(text, path, first_line)
-    columns = _one_clock(columns, window_clock, path)
+    columns = _one_clock(columns, header.get("clock") == "mono", path)
     excluded = header_integers(header, "excluded_pids", path) if header else []
     return _events(columns, _checked_window(window, path), workload, excluded, run)
 
@@ -165,12 +159,8 @@ def _split_header(text: bytes, path: str | Path) -> tuple[dict, bytes, int]:
 def _parse(text: bytes, path: str | Path, first_line: int) -> dict:
     """All noise lines of a trace, a column a field; refuses what cannot be trusted."""
     if text and not text.endswith(b"\n"):
-        raise InputError(
-            "a truncated last line (no end of line)",
-            where=f"{path}, line {first_line + text.count(10)}",
-            why="the end of the trace is missing",
-            fix="record the run again",
-        )
+        last = f"{path}, line {first_line + text.count(10)}"
+        raise damaged("a truncated last line (no end of line)", last)
     rows: list[tuple] = []
     forks: list[tuple[int, int]] = []  # (parent, child), in the order of the lines
     seen = False
@@ -294,12 +284,7 @@ def _impossible(row: bytes, duration: bytes, path: str | Path, number: int) -> I
 
 
 def _damaged(row: bytes, path: str | Path, number: int) -> InputError:
-    return InputError(
-        f"a damaged line: {_shown(row)}",
-        where=f"{path}, line {number}",
-        why="an event would silently be missing",
-        fix="record the run again",
-    )
+    return damaged(f"a damaged line: {_shown(row)}", f"{path}, line {number}")
 
 
 def _shown(row: bytes) -> str:
@@ -318,22 +303,19 @@ def _checked_window(window: tuple[int, int] | None, path: str | Path) -> tuple[i
     return window
 
 
-def _one_clock(columns: dict, window_clock: str, path: str | Path) -> dict:
-    """Add `end_ns`, and bring start and end to the wanted clock.
+def _one_clock(columns: dict, of_stamps: bool, path: str | Path) -> dict:
+    """Add `end_ns`, and bring start and end to the clock of the stamps or of the starts.
 
     The end is the line's time stamp, rounded to 1 µs and a probe late, hence never before start +
     net duration.
     """
     start_ns, stamp_ns = columns["start_ns"], columns["stamp_ns"]
-    clock = StartClock.fit(columns)
-    if clock.points:
-        offset_ns = clock.offsets(columns["cpu"], start_ns)
-        start_ns, stamp_ns = (
-            (start_ns + offset_ns, stamp_ns)
-            if window_clock == "timestamp"
-            else (start_ns, stamp_ns - offset_ns)
-        )
-    elif window_clock == "timestamp" and len(start_ns):
+    points = clock_points(columns)
+    if points and of_stamps:
+        start_ns = start_ns + clock_offsets(points, columns["cpu"], start_ns)
+    elif points:
+        stamp_ns = stamp_ns - clock_offsets(points, columns["cpu"], start_ns)
+    elif of_stamps and len(start_ns):
         raise InputError(
             "no interrupt in the trace",
             where=path,

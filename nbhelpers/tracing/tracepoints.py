@@ -11,6 +11,7 @@ import pandas as pd
 
 from ..errors import InputError
 from ._files import (
+    damaged,
     header_integer,
     header_integers,
     header_line,
@@ -22,7 +23,7 @@ from ._files import (
 from ._formats import EventFormat, integers, texts
 from ._missing_switches import RUNTIME, SWITCH, WAKE
 from ._ringbuffer import PageLayout, Records, decode_pages
-from ._table import unite_texts
+from ._table import stacked
 from .netduration import FORK, NMI, noise_from_tracepoints
 
 FORMAT = "noisebook tracepoints 1"
@@ -71,19 +72,13 @@ def write_tracepoints(path: str | Path, header: dict, pages: dict[int, bytes]) -
     )
 
 
-def read_tracepoints(
-    path: str | Path, window: tuple[int, int] | None = None, run: int | None = None
-) -> pd.DataFrame:
+def read_tracepoints(path: str | Path) -> pd.DataFrame:
     """Read a recording as noise events.
 
     Parameters
     ----------
     path
         A file that `Tracer` wrote.
-    window
-        Timed region, ns on CLOCK_MONOTONIC; None: the one that the file states.
-    run
-        Number of the run; None: the one that the file states.
 
     Returns
     -------
@@ -96,47 +91,41 @@ def read_tracepoints(
     InputError
         A damaged file, or one of another kind.
     """
-    return events_of_recording(*read_recording(path), path, window, run)
+    return events_of_recording(*read_recording(path), path)
 
 
-def events_of_recording(
-    header: dict,
-    raw: pd.DataFrame,
-    path: str | Path,
-    window: tuple[int, int] | None = None,
-    run: int | None = None,
-) -> pd.DataFrame:
+def events_of_recording(header: dict, raw: pd.DataFrame, path: str | Path) -> pd.DataFrame:
     """`read_tracepoints` of what `read_recording` returned; `path` is for messages."""
-    if window is None:
-        window = header_integer(header, "start_ns", path), header_integer(header, "end_ns", path)
+    window = header_integer(header, "start_ns", path), header_integer(header, "end_ns", path)
     if not 0 <= window[0] < window[1]:
         raise InputError(
             f"the timed region {window} is empty",
             where=path,
             why="times count from its begin",
-            fix="give window=(begin_ns, end_ns)",
+            fix="record the run again",
         )
     recorded = header_integer(header, "on_ns", path), header_integer(header, "off_ns", path)
-    run = header_integer(header, "run", path) if run is None else run
     events = noise_from_tracepoints(
         raw,
         header_integers(header, "workload_pids", path),
         header_integers(header, "excluded_pids", path),
         window,
         recorded,
-        run,
+        header_integer(header, "run", path),
     )
     events.attrs["cpus"] = sorted(buffer["cpu"] for buffer in header["buffers"])
     return events
 
 
-def read_raw_tracepoints(path: str | Path) -> pd.DataFrame:
-    """Read the tracepoints of a recording, one row each, as `noise_from_tracepoints` takes them."""
-    return read_recording(path)[1]
-
-
 def read_recording(path: str | Path) -> tuple[dict, pd.DataFrame]:
-    """Header and tracepoints of a recording, as `read_raw_tracepoints` gives them."""
+    """Read a recording: its header, and its tracepoints, one row each, as `noise_from_tracepoints`
+    takes them.
+
+    Raises
+    ------
+    LostEvents, InputError
+        As `read_tracepoints`.
+    """
     content = read_trace(path)
     line, _, body = content.partition(b"\n")
     header = parse_header(line, FORMAT, path)
@@ -180,12 +169,8 @@ def _buffers(header: dict, body: bytes, path: str | Path) -> list[tuple[int, np.
         for item in buffers
     ]
     if sum(size for _, size in places) != len(body):
-        raise InputError(
-            f"{len(body)} bytes of pages, the header says {sum(size for _, size in places)}",
-            where=path,
-            why="part of the trace is missing",
-            fix="record the run again",
-        )
+        said = sum(size for _, size in places)
+        raise damaged(f"{len(body)} bytes of pages, the header says {said}", path)
     ends = np.cumsum([size for _, size in places], dtype=np.int64)
     return [
         (cpu, np.frombuffer(body, np.uint8, size, end - size).copy())
@@ -198,7 +183,7 @@ def _one_cpu(
 ) -> pd.DataFrame:
     records = decode_pages(data, layout, where)
     if (np.diff(records.time_ns) < 0).any():
-        raise _damaged("time goes backwards", where)
+        raise damaged("time goes backwards", where)
     table = _CpuTable(data, records, where)
     event_numbers = records.size
     if formats:
@@ -206,14 +191,10 @@ def _one_cpu(
         event_numbers = table.integers(slice(None), any_format, "common_type")
     for number in np.unique(event_numbers):
         if number not in formats:
-            raise _damaged(f"an event with number {number}, which has no format", where)
+            raise damaged(f"an event with number {number}, which has no format", where)
         if _is_noise(formats[number]):
             table.fill(np.flatnonzero(event_numbers == number), formats[number])
     return table.frame(cpu)
-
-
-def _damaged(what: str, where: str) -> InputError:
-    return InputError(what, where=where, why="the trace is damaged", fix="record the run again")
 
 
 def _is_noise(known: EventFormat) -> bool:
@@ -281,7 +262,4 @@ def _concatenate(tables: list[pd.DataFrame]) -> pd.DataFrame:
     if not tables:
         numbers = {name: pd.Series(dtype=np.int64) for name in ("cpu", "time_ns", *_NUMBERS)}
         return pd.DataFrame(numbers | {name: pd.Series(dtype="category") for name in _TEXTS})
-    joined = pd.concat([table.drop(columns=list(_TEXTS)) for table in tables], ignore_index=True)
-    return joined.assign(
-        **{name: unite_texts([table[name].array for table in tables]) for name in _TEXTS}
-    )
+    return stacked(tables)

@@ -20,7 +20,8 @@ from ._recorders import OsnoiseRecorder, TracepointRecorder
 from .cache import cached_seconds
 from .detours import DetourTracer, detour_workload
 
-SOURCES = ("osnoise", "tracepoints", "detours")
+_KERNELS = {"osnoise": OsnoiseRecorder, "tracepoints": TracepointRecorder}
+SOURCES = (*_KERNELS, "detours")
 STAND_IN = "stand-in.json"
 
 
@@ -66,7 +67,11 @@ class Tracer(Attachment):
         if recorded_only:
             source = _recorded_source(self.folder)
         self.source = self._best_source() if source == "auto" else source
-        self._recorder = _recorder(self.source, self.folder, buffer_kib)
+        self._recorder: Attachment = (
+            DetourTracer(self.folder)
+            if self.source == "detours"
+            else _KERNELS[self.source](self.folder, buffer_kib)
+        )
         self.identity = f"tracer {self.source}"
 
     def _best_source(self) -> str:
@@ -126,14 +131,6 @@ class Tracer(Attachment):
         )
 
 
-def _recorder(source: str, folder: Path, buffer_kib: int) -> Attachment:
-    if source == "osnoise":
-        return OsnoiseRecorder(folder, buffer_kib)
-    if source == "tracepoints":
-        return TracepointRecorder(folder, buffer_kib)
-    return DetourTracer(folder)
-
-
 def _recorded_source(folder: Path) -> str:
     for source in SOURCES:
         if any(folder.glob(f"run-*.{source}.gz")):
@@ -143,9 +140,7 @@ def _recorded_source(folder: Path) -> str:
     )
 
 
-def noise_summary(
-    events: pd.DataFrame, runs: pd.DataFrame, cpus: int | None = None
-) -> pd.DataFrame:
+def noise_summary(events: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
     """Summarise how much noise of which source there was.
 
     Parameters
@@ -154,14 +149,13 @@ def noise_summary(
         Noise events of traced runs.
     runs
         The runs table of the same campaign.
-    cpus
-        How many CPUs were traced; None: as `events.attrs` states, or as many as have events.
 
     Returns
     -------
     One row a kind and source (the index), the greatest share first: `events`, `events_per_s` (a
     CPU), `cpu_share` (net noise of all CPU time), `mean_us`, `p50_us`, `p99_us`, `max_us`; per time
-    of the timed regions. `attrs["notes"]` states where these are not known.
+    of the timed regions, on the CPUs that `events.attrs` states, or else on those that have events.
+    `attrs["notes"]` states where the regions are not known.
 
     Raises
     ------
@@ -169,7 +163,7 @@ def noise_summary(
         No finished run.
     """
     finished = runs[runs["status"] == "ok"] if "status" in runs else runs
-    cpus = cpus or len(events.attrs.get("cpus", ())) or max(events["cpu"].nunique(), 1)
+    cpus = len(events.attrs.get("cpus", ())) or max(events["cpu"].nunique(), 1)
     cpu_seconds = float(region_seconds(finished).sum()) * cpus
     if not cpu_seconds > 0:
         raise InputError(

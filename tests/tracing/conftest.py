@@ -13,7 +13,7 @@ import pytest
 from nbhelpers.tracing import (
     noise_from_tracepoints,
     read_osnoise,
-    read_raw_tracepoints,
+    read_recording,
     write_tracepoints,
 )
 from nbhelpers.tracing._formats import EventFormat
@@ -132,7 +132,7 @@ def check_agreement():
     """
 
     def check(trace, recording, known, pages):
-        raw = read_raw_tracepoints(recording)
+        raw = read_recording(recording)[1]
         ours, osnoise = noise_from_tracepoints(raw), read_osnoise(trace, window=(0, 1 << 60))
         first_ns = raw[raw.event == "sched_switch"].groupby("cpu").time_ns.min()
         probe_ns = probe_costs_ns(known, pages)

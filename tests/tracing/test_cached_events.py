@@ -22,6 +22,7 @@ from nbhelpers.tracing import (
     stolen_times,
 )
 from nbhelpers.tracing.hypervisor import stolen_time
+from nbhelpers.tracing.tracepoints import read_recording
 
 from .conftest import osnoise_file
 
@@ -75,14 +76,8 @@ def test_a_damaged_trace_is_refused_though_its_events_were_kept(traces):
     read_traces(traces, RUNS)
     path = traces / "run-000003.osnoise.gz"
     path.write_bytes(path.read_bytes()[:-50])
-    with pytest.raises(InputError, match="truncated"):
+    with pytest.raises(InputError, match="run-000003.osnoise.gz"):
         read_traces(traces, RUNS)
-
-
-def test_where_nothing_can_be_written_the_trace_is_read_each_time(traces):
-    (traces / "build").write_text("no folder")  # root may write into any folder, but not into this
-    first = read_traces(traces, RUNS)
-    assert_same(read_traces(traces, RUNS), first)
 
 
 def test_nothing_is_cached_beside_data_nor_read_from_a_folder_of_others(traces, monkeypatch):
@@ -108,10 +103,11 @@ def test_a_recording_is_decoded_one_time_for_both_of_its_tables(
     assert stolen["run"].nunique() > 1 and stolen["slack_ns"].dtype == np.int64
     for run in runs["run"]:
         path = folder / f"run-{run:06d}.tracepoints.gz"
+        plain = stolen_time(*read_recording(path), path)
         assert_rows_of(run, events, read_tracepoints(path))
-        assert_rows_of(run, stolen, stolen_time(path))
+        assert_rows_of(run, stolen, plain)
         one = stolen_times(folder, runs[runs["run"] == run])
-        assert one.attrs.items() >= stolen_time(path).attrs.items()
+        assert one.attrs.items() >= plain.attrs.items()
 
 
 def assert_rows_of(run, table, plain):
@@ -139,8 +135,3 @@ def test_run_by_run_the_average_and_the_delta_are_the_same(tmp_path, monkeypatch
         delta_noise(events, whole, runs).astype({"source": str}),
         check_exact=True,
     )
-
-
-def test_a_run_without_a_trace_is_an_error(traces):
-    with pytest.raises(InputError, match="run 7 has no trace"):
-        list(each_trace(traces, pd.DataFrame({"run": [0, 7]})))

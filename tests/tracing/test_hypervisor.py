@@ -2,6 +2,8 @@
 CPU whose pauses are known.
 """
 
+import shutil
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -13,12 +15,11 @@ from nbhelpers.measurement import run_once
 from nbhelpers.tracing import (
     Tracer,
     detour_workload,
-    read_tracepoints,
     read_traces,
     stolen_times,
     with_stolen_time,
 )
-from nbhelpers.tracing.hypervisor import stolen_from_tracepoints, stolen_time
+from nbhelpers.tracing.hypervisor import stolen_from_tracepoints
 from tests.cells import run_cells
 from tests.shown import Shown
 
@@ -26,9 +27,17 @@ TICK_NS, TICK_TAKES_NS = 4_000_000, 12_000
 WORKLOAD, KWORKER = 100, 7
 
 
-@pytest.fixture(scope="module")
-def recording(data):
-    return data / "stolen.tracepoints.gz"
+recordable = pytest.mark.skipif(
+    doctor().capabilities.tracer != "tracepoints",
+    reason="this machine does not trace by tracepoints (no tracefs, not root, or it has osnoise)",
+)
+
+
+@pytest.fixture
+def recording(data, tmp_path):
+    """A folder with the recording of a run, and the run."""
+    shutil.copy(data / "stolen.tracepoints.gz", tmp_path / "run-000000.tracepoints.gz")
+    return tmp_path, pd.DataFrame({"run": [0], "status": "ok"})
 
 
 @pytest.fixture(scope="module")
@@ -38,21 +47,17 @@ def gaps(data):
 
 def kernel_time_in(gap, events):
     """What kernel events took of a gap, ns; one by one."""
+    last_ns = gap.start_ns + gap.duration_ns
     return sum(
-        max(
-            0, min(gap.start_ns + gap.duration_ns, event.end_ns) - max(gap.start_ns, event.start_ns)
-        )
+        max(0, min(last_ns, event.end_ns) - max(gap.start_ns, event.start_ns))
         for event in events[events["cpu"] == gap.cpu].itertuples()
     )
 
 
 def test_the_account_finds_the_gaps_that_a_loop_saw_and_no_kernel_event_explains(recording, gaps):
-    stolen, events = stolen_time(recording), read_tracepoints(recording)
-    assert (
-        stolen.attrs["method"] == "account"
-        and set(stolen["source"]) == {"stolen"}
-        and set(stolen["kind"]) == {"hardware"}
-    )
+    stolen, events = stolen_times(*recording), read_traces(*recording)
+    assert stolen.attrs["method"] == "account"
+    assert set(stolen["source"]) == {"stolen"} and set(stolen["kind"]) == {"hardware"}
     unexplained = [
         gap
         for gap in gaps[gaps["duration_ns"] > 500_000].itertuples()
@@ -60,15 +65,11 @@ def test_the_account_finds_the_gaps_that_a_loop_saw_and_no_kernel_event_explains
     ]
     assert len(unexplained) == len(stolen) == 3
     for gap in unexplained:
-        own = stolen[
-            (stolen["cpu"] == gap.cpu)
-            & (stolen["start_ns"].between(gap.start_ns - 1000, gap.start_ns + 100_000))
-        ]
-        assert (
-            len(own) == 1
-            and 0.98 < own["duration_ns"].iloc[0] / gap.duration_ns < 1
-            and own["slack_ns"].iloc[0] == 0
-        )
+        near = stolen["start_ns"].between(gap.start_ns - 1000, gap.start_ns + 100_000)
+        ((length_ns, slack_ns),) = stolen.loc[
+            near & (stolen["cpu"] == gap.cpu), ["duration_ns", "slack_ns"]
+        ].to_numpy()
+        assert 0.98 < length_ns / gap.duration_ns < 1 and slack_ns == 0
 
 
 def stolen_table(runs: pd.DataFrame, stolen: pd.DataFrame) -> pd.Series:
@@ -79,7 +80,7 @@ def stolen_table(runs: pd.DataFrame, stolen: pd.DataFrame) -> pd.Series:
 
 
 def test_the_sum_agrees_with_the_kernels_own_ticks_of_steal(recording):
-    stolen = stolen_time(recording)
+    stolen = stolen_times(*recording)
     runs = pd.DataFrame({"run": [0], "region_seconds": [2.04], "steal_s": [0.02]})
     row = stolen_table(runs, stolen)
     # each CPU's steal is counted in whole ticks of 10 ms
@@ -90,7 +91,7 @@ def test_the_sum_agrees_with_the_kernels_own_ticks_of_steal(recording):
 
 
 def test_what_gaps_are_made_of_adds_up(recording, gaps):
-    events, stolen = read_tracepoints(recording), stolen_time(recording)
+    events, stolen = read_traces(*recording), stolen_times(*recording)
     found = explained_gaps(gaps, events, stolen)
     explained = found["kernel_ns"] + found["stolen_ns"]
     assert explained.sum() <= 1.1 * found["duration_ns"].sum()
@@ -123,20 +124,9 @@ def made_up(pauses, seconds=0.2, cpu=0, seed=0, with_account=True, without_inter
         nonlocal account_from, interrupts
         out = interrupts + ran_interrupt if without_interrupts else 0
         if with_account:
-            rows.append(
-                (
-                    now,
-                    "sched_stat_runtime",
-                    pid,
-                    0,
-                    pid,
-                    now
-                    - account_from
-                    - paused(account_from, now)
-                    - out
-                    + int(random.integers(-300, 2000)),
-                )
-            )
+            ran_ns = now - account_from - paused(account_from, now) - out
+            ran_ns += int(random.integers(-300, 2000))
+            rows.append((now, "sched_stat_runtime", pid, 0, pid, ran_ns))
         account_from, interrupts = now, -ran_interrupt
 
     came = 0
@@ -158,70 +148,61 @@ def made_up(pauses, seconds=0.2, cpu=0, seed=0, with_account=True, without_inter
             account(begin + 50_000, KWORKER)
             rows.append((begin + 51_000, "sched_switch", KWORKER, KWORKER, WORKLOAD, 0))
             account_from = begin + 50_000
-    table = pd.DataFrame(
-        rows, columns=["time_ns", "event", "pid", "prev_pid", "next_pid", "delta_ns"]
-    ).assign(cpu=cpu, number=236)
+    columns = ["time_ns", "event", "pid", "prev_pid", "next_pid", "delta_ns"]
+    table = pd.DataFrame(rows, columns=columns).assign(cpu=cpu, number=236)
     return table.astype({"event": "category"})
 
 
-def random_pauses(seed, count=8, seconds=0.2):
+def stolen_from(raw, pids=(WORKLOAD,)):
+    return stolen_from_tracepoints(raw, pids, (0, 200_000_000))
+
+
+def random_pauses(seed, count=8):
     random = np.random.default_rng(seed)
-    starts = np.sort(
-        random.choice(np.arange(1, int(seconds * 50) - 1), count, replace=False)
-    ) * 20_000_000 + random.integers(0, 4_000_000, count)
-    return [
-        (int(start), int(length))
-        for start, length in zip(starts, random.integers(60_000, 14_000_000, count))
-    ]
+    starts = np.sort(random.choice(np.arange(1, 9), count, replace=False)) * 20_000_000
+    starts = starts + random.integers(0, 4_000_000, count)
+    return list(zip(starts.tolist(), random.integers(60_000, 14_000_000, count).tolist()))
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_known_pauses_are_found_with_their_length_and_within_their_slack(seed):
     pauses = random_pauses(seed)
-    stolen = stolen_from_tracepoints(made_up(pauses, seed=seed), [WORKLOAD], (0, 200_000_000))
-    assert stolen["duration_ns"].sum() == pytest.approx(
-        sum(length for _, length in pauses), rel=0.01
-    )
+    stolen = stolen_from(made_up(pauses, seed=seed))
+    true_ns = sum(length for _, length in pauses)
+    assert stolen["duration_ns"].sum() == pytest.approx(true_ns, rel=0.01)
     for begin, length in pauses:
-        own = stolen[
-            (stolen["start_ns"] - stolen["slack_ns"] - 20_000 <= begin)
-            & (begin + length <= stolen["end_ns"] + stolen["slack_ns"] + 20_000)
-        ]
+        first_ns = stolen["start_ns"] - stolen["slack_ns"] - 20_000
+        last_ns = stolen["end_ns"] + stolen["slack_ns"] + 20_000
+        own = stolen[(first_ns <= begin) & (begin + length <= last_ns)]
         near = own[(own["duration_ns"] - length).abs() < 10_000]
-        assert len(near) == 1 or stolen.loc[
-            stolen["start_ns"].between(begin - 4_100_000, begin + length), "duration_ns"
-        ].sum() == pytest.approx(length, abs=10_000)
+        around = stolen["start_ns"].between(begin - 4_100_000, begin + length)
+        assert len(near) == 1 or stolen.loc[around, "duration_ns"].sum() == pytest.approx(
+            length, abs=10_000
+        )
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_the_share_of_late_ticks_estimates_what_was_stolen(seed):
     pauses = random_pauses(seed)
-    raw = made_up(pauses, seed=seed, with_account=False)
-    stolen = stolen_from_tracepoints(raw, [WORKLOAD], (0, 200_000_000))
+    stolen = stolen_from(made_up(pauses, seed=seed, with_account=False))
     assert stolen.empty and stolen.attrs["method"] == "not recorded"
     true_share = sum(length for _, length in pauses) / 200_000_000
     # each pause is off by a tick at most
     assert stolen.attrs["away_share"] == pytest.approx(true_share, abs=len(pauses) / 50)
 
 
-def test_a_cpu_that_never_pauses_has_no_gap():
-    for with_account in (True, False):
-        stolen = stolen_from_tracepoints(
-            made_up([], with_account=with_account), [WORKLOAD], (0, 200_000_000)
-        )
-        assert stolen.empty and stolen.attrs["away_share"] == 0
+@pytest.mark.parametrize("with_account", [True, False])
+def test_a_cpu_that_never_pauses_has_no_gap(with_account):
+    stolen = stolen_from(made_up([], with_account=with_account))
+    assert stolen.empty and stolen.attrs["away_share"] == 0
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_interrupts_that_the_kernel_takes_out_of_the_account_are_no_pauses(seed):
-    calm = stolen_from_tracepoints(
-        made_up([], seed=seed, without_interrupts=True), [WORKLOAD], (0, 200_000_000)
-    )
+    calm = stolen_from(made_up([], seed=seed, without_interrupts=True))
     assert calm.empty and calm.attrs["all_ns"] == 0
     pauses = random_pauses(seed)
-    stolen = stolen_from_tracepoints(
-        made_up(pauses, seed=seed, without_interrupts=True), [WORKLOAD], (0, 200_000_000)
-    )
+    stolen = stolen_from(made_up(pauses, seed=seed, without_interrupts=True))
     assert stolen.attrs["all_ns"] == pytest.approx(sum(length for _, length in pauses), rel=0.01)
 
 
@@ -230,73 +211,53 @@ def test_pauses_of_others_are_not_counted_again():
     stolen.
     """
     pauses = random_pauses(1)
-    stolen = stolen_from_tracepoints(made_up(pauses), [12345], (0, 200_000_000))
-    assert stolen.empty and stolen.attrs["all_ns"] == pytest.approx(
-        sum(length for _, length in pauses), rel=0.01
-    )
+    stolen = stolen_from(made_up(pauses), [12345])
+    true_ns = sum(length for _, length in pauses)
+    assert stolen.empty and stolen.attrs["all_ns"] == pytest.approx(true_ns, rel=0.01)
 
 
 def test_a_thread_that_was_away_without_a_report_is_not_taken_for_a_pause():
     """The kernel did not report the switches; records of another thread in between tell."""
     raw = made_up([])
-    at = raw.index[(raw["event"] == "local_timer_entry")][10]
-    silent = raw[
-        ~(
-            (raw["event"] == "sched_stat_runtime")
-            & raw["time_ns"].between(raw["time_ns"][at], raw["time_ns"][at] + 3000)
-        )
-    ].copy()
-    silent.loc[
-        silent["time_ns"].between(raw["time_ns"][at], raw["time_ns"][at] + TICK_TAKES_NS), "pid"
-    ] = KWORKER
-    following = silent.index[
-        (silent["event"] == "sched_stat_runtime")
-        & (silent["time_ns"] > raw["time_ns"][at] + TICK_TAKES_NS)
-    ][0]
-    silent.loc[following, "delta_ns"] = (
-        1_000_000  # the workload had only a part of the time since its last entry
-    )
-    assert stolen_from_tracepoints(silent, [WORKLOAD], (0, 200_000_000)).empty
+    tick_ns = raw.loc[raw["event"] == "local_timer_entry", "time_ns"].iloc[10]
+    entry = raw["event"] == "sched_stat_runtime"
+    silent = raw[~(entry & raw["time_ns"].between(tick_ns, tick_ns + 3000))].copy()
+    within = silent["time_ns"].between(tick_ns, tick_ns + TICK_TAKES_NS)
+    silent.loc[within, "pid"] = KWORKER
+    following = entry & (silent["time_ns"] > tick_ns + TICK_TAKES_NS)
+    # the workload had only a part of the time since its last entry
+    silent.loc[following.idxmax(), "delta_ns"] = 1_000_000
+    assert stolen_from(silent).empty
 
 
 def test_without_any_recording_of_tracepoints_there_is_nothing_and_with_some_it_is_an_error(
-    tmp_path, recording
+    recording,
 ):
-    runs = pd.DataFrame({"run": [0, 1], "status": "ok"})
-    assert stolen_times(tmp_path, runs).attrs["method"] == "not recorded"
-    (tmp_path / "run-000000.tracepoints.gz").write_bytes(recording.read_bytes())
+    folder, runs = recording
+    both = pd.DataFrame({"run": [0, 1], "status": "ok"})
+    assert stolen_times(folder / "elsewhere", both).attrs["method"] == "not recorded"
     with pytest.raises(InputError, match="run 1"):
-        stolen_times(tmp_path, runs)
-    stolen = stolen_times(tmp_path, runs.head(1))
-    events = read_traces(tmp_path, runs.head(1))
-    both = with_stolen_time(events, stolen)
-    assert (
-        len(both) == len(events) + len(stolen)
-        and both["start_ns"].is_monotonic_increasing
-        and both.attrs["hypervisor"] == "account"
-    )
+        stolen_times(folder, both)
+    events, stolen = read_traces(folder, runs), stolen_times(folder, runs)
+    joined = with_stolen_time(events, stolen)
+    assert len(joined) == len(events) + len(stolen) and joined["start_ns"].is_monotonic_increasing
+    assert joined.attrs["hypervisor"] == "account"
     assert with_stolen_time(events, stolen.iloc[:0]).equals(events)
 
 
-@pytest.mark.skipif(
-    doctor().capabilities.tracer != "tracepoints",
-    reason="this machine does not trace by tracepoints (no tracefs, not root, or it has osnoise)",
-)
+@recordable
 def test_a_recording_of_this_machine_has_the_account(tmp_path, binaries):
     tracer = Tracer(tmp_path, source="tracepoints")
     row = run_once(detour_workload(0.1, tmp_path), [tracer])
     tracer.close()
     stolen = stolen_times(tmp_path, pd.DataFrame([row]))
-    assert stolen.attrs["method"] == "account" and (stolen["duration_ns"] > 0).all(), (
-        "one that interrupts cut in two may be shorter than what is looked for"
-    )
+    assert stolen.attrs["method"] == "account"
+    # one that interrupts cut in two may be shorter than what is looked for
+    assert (stolen["duration_ns"] > 0).all()
     assert stolen["duration_ns"].sum() <= row["seconds"] * 1e9 * len(stolen.attrs["cpus"])
 
 
-@pytest.mark.skipif(
-    doctor().capabilities.tracer != "tracepoints",
-    reason="this machine does not trace by tracepoints (no tracefs, not root, or it has osnoise)",
-)
+@recordable
 def test_a_loop_beside_the_trace_shares_its_gaps_out(tmp_path, binaries):
     looped, gaps = loop_gaps(tmp_path, 2, 0.1)
     assert len(looped) == 2 and (looped["loop_s"] > 0.1).all()

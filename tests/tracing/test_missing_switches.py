@@ -166,9 +166,9 @@ def test_an_account_that_began_before_the_gap_tells_nothing():
 
 def test_the_account_settles_what_was_ambiguous_in_a_real_recording(data):
     """The same recording with and without the account."""
-    from nbhelpers.tracing import read_raw_tracepoints
+    from nbhelpers.tracing import read_recording
 
-    raw = read_raw_tracepoints(data / "stolen.tracepoints.gz")
+    raw = read_recording(data / "stolen.tracepoints.gz")[1]
     with_account = infer_switches(raw)
     without = infer_switches(raw[raw["event"] != "sched_stat_runtime"].reset_index(drop=True))
     assert (

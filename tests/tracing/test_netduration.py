@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nbhelpers.tracing import noise_from_tracepoints, read_raw_tracepoints, read_tracepoints
+from nbhelpers.tracing import noise_from_tracepoints, read_recording, read_tracepoints
 from nbhelpers.tracing._missing_switches import infer_switches
 
 WL, WL2, KW, RT = 100, 101, 7, 8
@@ -316,7 +316,7 @@ def test_any_sequence_gives_what_the_kernels_algorithm_gives(slow_account, seque
 
 def test_a_recorded_second_against_the_kernels_algorithm(recorded, slow_account):
     path = recorded("contended")
-    table = infer_switches(read_raw_tracepoints(path)).raw
+    table = infer_switches(read_recording(path)[1]).raw
     slow = slow_account(
         list(
             table[["cpu", "time_ns", "event", "number", "name", "prev_pid", "next_pid", "delta_ns"]]
@@ -335,7 +335,7 @@ def test_net_times_fill_a_cpu_exactly(recorded):
     """No nanosecond counts twice: all there is between the first and the last switch, idle and
     workload too, sums to the time between.
     """
-    table = read_raw_tracepoints(recorded("contended"))
+    table = read_recording(recorded("contended"))[1]
     table[["prev_pid", "next_pid"]] += 1  # then nobody is idle, and all is reported
     for cpu in (0, 1):
         mine = table[table.cpu == cpu]
@@ -351,39 +351,20 @@ def test_a_recorded_region(recorded, data):
     """The detour loop was the workload (its two threads, and the shell's child that started them);
     times count from its start.
     """
-    path = recorded(
-        "contended",
-        workload_pids=[21736, 21737, 21738],
-        start_ns=2334632154549,
-        end_ns=2335632154563,
-        run=5,
-        off_ns=2336000000000,
-    )
+    region = {"start_ns": 2334632154549, "end_ns": 2335632154563, "off_ns": 2336000000000}
+    path = recorded("contended", workload_pids=[21736, 21737, 21738], run=5, **region)
     events = read_tracepoints(path)
-    assert (
-        set(events.run) == {5}
-        and events.start_ns.min() >= 0
-        and events.end_ns.max() <= 1_000_000_014
-    )
-    assert (
-        not events.source.str.startswith("detour").any()
-        and not events.source.str.startswith("swapper").any()
-    )
+    assert set(events.run) == {5} and events.start_ns.min() >= 0
+    assert events.end_ns.max() <= 1_000_000_014
+    assert not events.source.str.startswith(("detour", "swapper")).any()
     text = gzip.decompress((data / "contended.trace.txt.gz").read_bytes()).decode()
-    ticks = [
-        float(stamp) for stamp in re.findall(r"\[000\] \S+ +([\d.]+): local_timer_entry", text)
-    ]
-    assert ((events.source == "local_timer") & (events.cpu == 0)).sum() == sum(
-        2334.632154 <= stamp < 2335.632154 for stamp in ticks
-    )
+    stamps = re.findall(r"\[000\] \S+ +([\d.]+): local_timer_entry", text)
+    ticks = sum(2334.632154 <= float(stamp) < 2335.632154 for stamp in stamps)
+    assert ((events.source == "local_timer") & (events.cpu == 0)).sum() == ticks
     assert events.loc[events.kind == "thread", "interrupted"].eq("workload").sum() > 50
-    nice = {
-        int(prio) - 120 for prio in re.findall(r"next_comm=cc1 next_pid=\d+ next_prio=(\d+)", text)
-    }
-    assert (
-        set(events.loc[events.source == "cc1", "priority"]) == nice == {19}
-        and read_tracepoints(path, run=9).run.eq(9).all()
-    )
+    prios = re.findall(r"next_comm=cc1 next_pid=\d+ next_prio=(\d+)", text)
+    assert set(events.loc[events.source == "cc1", "priority"]) == {19}
+    assert {int(prio) - 120 for prio in prios} == {19}
 
 
 def test_osnoise_and_tracepoints_of_the_same_seconds_agree(

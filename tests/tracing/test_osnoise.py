@@ -4,6 +4,7 @@ independent reading.
 
 import gzip
 import re
+from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -13,22 +14,27 @@ from nbhelpers.errors import InputError, LostEvents
 from nbhelpers.tracing import read_osnoise
 from nbhelpers.tracing.foreign import window_from_workload
 
+from .conftest import osnoise_file
+
 HEADER = "# tracer: osnoise\n#\n"
+IRQ = "irq_noise: a:1 start 1.000000000 duration 10 ns"
+
+
+def line(event, context="wl-70", cpu="000", stamp=None):
+    """A line of the kernel's; its stamp is the event's end where none is given."""
+    found = re.search(r"start (\d+)\.(\d{9}) duration (\d+)", event)
+    end_ns = int(found[1] + found[2]) + int(found[3]) if found else 10**9
+    stamp = stamp or f"{end_ns // 10**9}.{end_ns % 10**9 // 1000:06d}"
+    return f"{context:>20} [{cpu}] d.h..  {stamp}: {event}"
 
 
 @pytest.fixture
 def trace(tmp_path):
-    """Write lines (the context is filled in) and return the path."""
+    """Write lines, or events in lines of their own, and return the path."""
 
-    def write(*events, header=HEADER, cpu="000", stamp=None, context="wl-70", end="\n"):
-        lines = [
-            (
-                f"{context:>20} [{cpu}] d.h..  {stamp or _stamp(event)}: {event}"
-                if re.match(r"\w+_noise:|sample_threshold:", event)
-                else event
-            )
-            for event in events
-        ]
+    def write(*events, header=HEADER, end="\n"):
+        known = re.compile(r"\w+_noise:|sample_threshold:")
+        lines = [line(event) if known.match(event) else event for event in events]
         path = tmp_path / "run.trace"
         path.write_text(header + "\n".join(lines) + end)
         return path
@@ -36,96 +42,53 @@ def trace(tmp_path):
     return write
 
 
-def _stamp(event):
-    found = re.search(r"start (\d+)\.(\d{9}) duration (\d+)", event)
-    end_ns = int(found[1]) * 10**9 + int(found[2]) + min(int(found[3]), 10**15) if found else 10**9
-    return f"{end_ns // 10**9}.{end_ns % 10**9 // 1000:06d}"
-
-
 def test_an_interrupt(trace):
     events = read_osnoise(
         trace("irq_noise: local_timer:236 start 5.000001000 duration 2000 ns"), run=7
     )
-    assert events.to_dict("records") == [
-        {
-            "run": 7,
-            "cpu": 0,
-            "kind": "irq",
-            "source": "local_timer",
-            "start_ns": 0,
-            "duration_ns": 2000,
-            "end_ns": 2000,
-            "policy": "SCHED_FIFO",
-            "priority": 50,
-            "pid": -1,
-            "interrupted": "other",
-        }
-    ]
+    wanted = {"run": 7, "cpu": 0, "kind": "irq", "source": "local_timer", "start_ns": 0}
+    wanted |= {"duration_ns": 2000, "end_ns": 2000, "policy": "SCHED_FIFO", "priority": 50}
+    assert events.to_dict("records") == [wanted | {"pid": -1, "interrupted": "other"}]
     assert events.attrs["lost"] == 0 and events.attrs["tracer"] == "osnoise"
 
 
 @pytest.mark.parametrize(
-    "text, kind, source, pid",
+    "event, kind, source, pid, policy, priority",
     [
-        ("thread_noise: kworker/0:1:23 start", "thread", "kworker/0:1", 23),
-        ("thread_noise:      a:9", "thread", "a", 9),
-        ("thread_noise: Web Content:412 start", "thread", "Web Content", 412),
-        ("thread_noise: a start 1.:412 start", "thread", "a start 1.", 412),
-        ("thread_noise: x-1 [000] d:5 start", "thread", "x-1 [000] d", 5),
-        ("softirq_noise:      RCU:9 start", "softirq", "RCU", -1),
-        ("irq_noise: virtio1-req.0:36 start", "irq", "virtio1-req.0", -1),
-        ("nmi_noise: start", "nmi", "nmi", -1),
+        ("thread_noise: kworker/0:1:23", "thread", "kworker/0:1", 23, "", 0),
+        ("thread_noise:      a:9", "thread", "a", 9, "", 0),
+        ("thread_noise: Web Content:412", "thread", "Web Content", 412, "", 0),
+        ("thread_noise: a start 1.:412", "thread", "a start 1.", 412, "", 0),
+        ("thread_noise: x-1 [000] d:5", "thread", "x-1 [000] d", 5, "", 0),
+        ("softirq_noise:      RCU:9", "softirq", "RCU", -1, "SCHED_FIFO", 49),
+        ("irq_noise: virtio1-req.0:36", "irq", "virtio1-req.0", -1, "SCHED_FIFO", 50),
+        ("nmi_noise:", "nmi", "nmi", -1, "SCHED_FIFO", 51),
     ],
 )
-def test_names_reach_to_the_last_colon(trace, text, kind, source, pid):
-    events = read_osnoise(trace(f"{text.removesuffix(' start')} start 5.000000000 duration 10 ns"))
-    assert events[["kind", "source", "pid"]].values.tolist() == [[kind, source, pid]]
-
-
-def test_policies(trace):
-    names = ("nmi_noise:", "irq_noise: a:1", "softirq_noise: RCU:9", "thread_noise: b:2")
-    events = read_osnoise(
-        trace(*(f"{name} start {i + 1}.000000000 duration 10 ns" for i, name in enumerate(names)))
-    )
-    assert events.policy.tolist() == ["SCHED_FIFO"] * 3 + [""]
-    assert events.priority.tolist() == [51, 50, 49, 0]
-
-
-@pytest.mark.parametrize("cpu", ["007", "1023", "12345"])
-def test_wide_cpu_fields(trace, cpu):
-    assert read_osnoise(
-        trace("irq_noise: a:1 start 5.000000000 duration 10 ns", cpu=cpu)
-    ).cpu.tolist() == [int(cpu)]
+def test_names_reach_to_the_last_colon(trace, event, kind, source, pid, policy, priority):
+    events = read_osnoise(trace(f"{event} start 5.000000000 duration 10 ns"))
+    found = events[["kind", "source", "pid", "policy", "priority"]].values.tolist()
+    assert found == [[kind, source, pid, policy, priority]]
 
 
 @pytest.mark.parametrize(
-    "line",
+    "prefix, cpu",
     [
-        (
-            "           <...>-859   (    859) [000] d.h1.    5.000001: irq_noise: a:1 start"
-            " 5.000000000 duration 10 ns"
-        ),
-        (
-            "    kworker/0:1H-859   (-----) [000] d.h1.    5.000001: irq_noise: a:1 start"
-            " 5.000000000 duration 10 ns"
-        ),
-        "  a-b [1] c-d-859   [000]    5.000001: irq_noise: a:1 start 5.000000000 duration 10 ns",
+        ("wl-70 [007] d.h..", 7),
+        ("wl-70 [12345] d.h..", 12345),
+        ("           <...>-859   (    859) [000] d.h1.", 0),
+        ("    kworker/0:1H-859   (-----) [000] d.h1.", 0),
+        ("  a-b [1] c-d-859   [000]", 0),
     ],
 )
-def test_other_trace_options(trace, line):
-    assert read_osnoise(trace(line)).source.tolist() == ["a"]
+def test_wide_cpu_fields_and_other_trace_options(trace, prefix, cpu):
+    events = read_osnoise(trace(f"{prefix}    1.000001: {IRQ}"))
+    assert events[["source", "cpu"]].values.tolist() == [["a", cpu]]
 
 
-def test_first_events_without_a_start_are_dropped(trace):
+def test_first_events_without_a_start_and_the_idle_task_are_no_noise(trace):
     path = trace(
         "thread_noise: bash:66 start 0.000000000 duration 6903845352 ns",
-        "irq_noise: a:1 start 5.000000000 duration 10 ns",
-    )
-    assert read_osnoise(path).source.tolist() == ["a"]
-
-
-def test_idle_is_no_noise(trace):
-    path = trace(
         "thread_noise: swapper/0:0 start 1.000000000 duration 10 ns",
         "thread_noise: swapper/0:5 start 2.000000000 duration 10 ns",
     )
@@ -144,14 +107,10 @@ def test_the_workload_by_pid_or_by_name(trace):
 
 
 def test_children_of_the_workload_where_forks_were_recorded(trace):
-    fork = (
-        "              wl-70    [000] d....  0.900000: sched_process_fork: comm={} pid={}"
-        " child_comm={} child_pid={}"
-    )
+    forks = (("wl", 70, "wl pid=4", 71), ("wl", 71, "wl", 72), ("x", 9, "x", 4))
+    said = "sched_process_fork: comm={} pid={} child_comm={} child_pid={}"
     path = trace(
-        fork.format("wl", 70, "wl pid=4", 71),
-        fork.format("wl", 71, "wl", 72),
-        fork.format("x", 9, "x", 4),
+        *(line(said.format(*fork), stamp="0.900000") for fork in forks),
         *(f"thread_noise: a:{pid} start {pid}.000000000 duration 10 ns" for pid in (4, 70, 71, 72)),
     )
     assert read_osnoise(path, workload=[70]).pid.tolist() == [4]
@@ -162,29 +121,20 @@ def test_names_of_more_than_15_characters_are_cut_as_the_kernel_does(trace):
     assert read_osnoise(path, workload="a_long_program_name").empty
 
 
-def test_the_end_is_the_time_stamp_not_start_plus_duration(trace):
-    """A thread that ran 100 µs with 60 µs of interrupts in it: duration 40, end at 100."""
+def test_the_end_is_the_time_stamp_and_what_reaches_over_the_window_is_cut(trace):
+    """A thread that ran 200 µs with 140 µs of interrupts in it begins 100 µs before the window:
+    half of its net 60 µs lie inside. An interrupt ends 20 µs after it.
+    """
     path = trace(
-        "irq_noise: a:1 start 0.999000000 duration 1000 ns",
-        "thread_noise: kw:4 start 1.000000000 duration 40000 ns",
-        stamp=None,
-    )
-    text = path.read_text().replace("1.000040: thread", "1.000100: thread")
-    path.write_text(text)
-    thread = read_osnoise(path, window=(999_000_000, 2_000_000_000)).iloc[1]
-    assert (thread.start_ns, thread.duration_ns, thread.end_ns) == (1_000_000, 40_000, 1_100_000)
-
-
-def test_clipping_to_the_window(trace):
-    """Begins 100 before, ends 100 after; half of a net duration of 60 lies inside."""
-    path = trace(
-        "thread_noise: kw:4 start 1.000000000 duration 60000 ns",
+        line("thread_noise: kw:4 start 1.000000000 duration 60000 ns", stamp="1.000200"),
         "irq_noise: a:1 start 1.000180000 duration 40000 ns",
         "irq_noise: a:1 start 1.000999000 duration 1000 ns",
     )
-    path.write_text(path.read_text().replace("1.000060: thread", "1.000200: thread"))
-    events = read_osnoise(path, window=(1_000_100_000, 1_000_200_000))
-    assert events[["source", "start_ns", "duration_ns", "end_ns"]].values.tolist() == [
+    columns = ["source", "start_ns", "duration_ns", "end_ns"]
+    whole = read_osnoise(path, window=(1_000_000_000, 2_000_000_000))
+    assert whole[columns].values.tolist()[0] == ["kw", 0, 60_000, 200_000]
+    cut = read_osnoise(path, window=(1_000_100_000, 1_000_200_000))
+    assert cut[columns].values.tolist() == [
         ["kw", 0, 30_000, 100_000],
         ["a", 80_000, 20_000, 100_000],
     ]
@@ -204,100 +154,53 @@ def test_hardware_noise_is_what_no_event_explains(trace):
 
 
 def test_who_was_interrupted(trace):
+    timer = "irq_noise: a:1 start {}.000000000 duration 10000 ns"
+    thread = "thread_noise: {} start {}.000000000 duration 10000 ns"
     lines = [
-        (
-            "          <idle>-0     [000] d.h..  1.000010: irq_noise: a:1 start 1.000000000"
-            " duration 10000 ns"
-        ),
-        (
-            "              wl-70    [000] d.h..  2.000010: irq_noise: a:1 start 2.000000000"
-            " duration 10000 ns"
-        ),
-        (
-            "              kw-4     [000] d.h..  3.000010: irq_noise: a:1 start 3.000000000"
-            " duration 10000 ns"
-        ),
-        (
-            "              wl-70    [000] d....  4.000010: thread_noise: wl:70 start 3.100000000"
-            " duration 10000 ns"
-        ),
-        (
-            "              kw-4     [000] d....  5.000010: thread_noise: kw:4 start 4.000010000"
-            " duration 10000 ns"
-        ),
-        (
-            "            bash-5     [000] d....  6.000010: thread_noise: bash:5 start 5.000010000"
-            " duration 10000 ns"
-        ),
-        (
-            "          <idle>-0     [000] d....  7.000010: thread_noise: swapper/0:0 start"
-            " 6.000010000 duration 10000 ns"
-        ),
-        (
-            "              kw-4     [000] d....  8.000010: thread_noise: kw:4 start 7.000010000"
-            " duration 10000 ns"
-        ),
+        line(timer.format(1), "<idle>-0"),
+        line(timer.format(2), "wl-70"),
+        line(timer.format(3), "kw-4"),
+        line(thread.format("wl:70", 4), "wl-70"),
+        line(thread.format("kw:4", 5), "kw-4"),
+        line(thread.format("bash:5", 6), "bash-5"),
+        line(thread.format("swapper/0:0", 7), "<idle>-0"),
+        line(thread.format("kw:4", 8), "kw-4"),
     ]
-    events = read_osnoise(trace(*lines), workload=[70])
-    assert events.interrupted.tolist() == [
-        "idle",
-        "workload",
-        "other",
-        "workload",
-        "workload",
-        "idle",
-    ]
+    found = read_osnoise(trace(*lines), workload=[70]).interrupted.tolist()
+    assert found == ["idle", "workload", "other", "workload", "workload", "idle"]
 
 
-@pytest.mark.parametrize("clock", ["start", "timestamp"])
+@pytest.mark.parametrize("clock", ["local", "mono"])
 def test_clocks_are_brought_together_cpu_by_cpu(tmp_path, clock):
     """The stamps of CPU 1 are 91.5 ms behind its start times and of CPU 0 2 ms ahead, with a rate
     of 20 ppm between; found from interrupts.
     """
-    rng, rows = np.random.default_rng(1), []
-    for cpu, offset_ns in ((0, 2_000_000), (1, -91_500_000)):
-        for i in range(400):
-            start, duration = 10**10 + i * 10**7, int(rng.integers(2000, 30000))
-            stamp = start + duration + offset_ns + i * 200 + int(rng.integers(0, 300))
-            rows.append(
-                (
-                    stamp,
-                    cpu,
-                    (
-                        f"irq_noise: a:1 start {start // 10**9}.{start % 10**9:09d} duration"
-                        f" {duration} ns"
-                    ),
-                )
-            )
+    rng, lines = np.random.default_rng(1), []
+    offsets_ns = {0: 2_000_000, 1: -91_500_000}
+    for cpu, i in product(offsets_ns, range(400)):
+        start, duration = 10**10 + i * 10**7, int(rng.integers(2000, 30000))
+        stamp = start + duration + offsets_ns[cpu] + i * 200 + int(rng.integers(0, 300))
+        event = f"irq_noise: a:1 start {start / 1e9:.9f} duration {duration} ns"
+        lines.append(line(event, cpu=f"{cpu:03d}", stamp=f"{stamp / 1e9:.6f}"))
     path = tmp_path / "t.trace"
-    path.write_text(
-        HEADER
-        + "".join(
-            f"{'wl-70':>20} [{cpu:03d}] d.h.."
-            f" {round(stamp, -3) // 10**9}.{round(stamp, -3) % 10**9 // 1000:06d}: {text}\n"
-            for stamp, cpu, text in rows
-        )
-    )
-    events = read_osnoise(path, window=(0, 2 * 10**10), window_clock=clock)
-    for cpu, offset_ns in ((0, 2_000_000), (1, -91_500_000)):
+    whole = {"start_ns": 0, "end_ns": 2 * 10**10, "workload_pids": []}
+    text = (HEADER + "\n".join(lines) + "\n").encode()
+    path.write_bytes(osnoise_file(text, clock=clock, **whole))
+    events = read_osnoise(path)
+    for cpu, offset_ns in offsets_ns.items():
         starts = events.loc[events.cpu == cpu, "start_ns"].to_numpy()
-        wanted = (
-            10**10
-            + np.arange(400) * 10**7
-            + (offset_ns + np.arange(400) * 200 if clock == "timestamp" else 0)
-        )
-        assert (
-            np.abs(starts - wanted).max() < 12_000
-        )  # pieces of 50 interrupts, 10 µs of drift each
+        moved = offset_ns + np.arange(400) * 200 if clock == "mono" else 0
+        late = starts - (10**10 + np.arange(400) * 10**7 + moved)
+        assert np.abs(late).max() < 12_000  # pieces of 50 interrupts, 10 µs of drift each
         assert (events.end_ns - events.start_ns - events.duration_ns).max() < 12_000
 
 
 def test_no_interrupt_to_tie_the_clocks(trace):
     path = trace("thread_noise: kw:4 start 1.000000000 duration 10 ns")
+    header = {"clock": "mono", "start_ns": 0, "end_ns": 10**10, "workload_pids": []}
+    path.write_bytes(osnoise_file(path.read_bytes(), **header))
     with pytest.raises(InputError, match="no interrupt"):
-        read_osnoise(path, window=(0, 10**10), window_clock="timestamp")
-    with pytest.raises(InputError, match="window_clock"):
-        read_osnoise(path, window_clock="mono")
+        read_osnoise(path)
 
 
 @pytest.mark.parametrize(
@@ -309,78 +212,38 @@ def test_no_interrupt_to_tie_the_clocks(trace):
     ],
 )
 def test_losses_are_refused(trace, bad):
-    path = trace("irq_noise: a:1 start 1.000000000 duration 10 ns")
-    path.write_text(path.read_text() + bad + "\n")
     with pytest.raises(LostEvents, match="line 4"):
-        read_osnoise(path)
+        read_osnoise(trace(IRQ, bad))
 
 
 def test_a_header_without_loss_is_fine(trace):
     header = "# tracer: nop\n#\n# entries-in-buffer/entries-written: 40098/40098   #P:2\n"
-    assert (
-        len(read_osnoise(trace("irq_noise: a:1 start 1.000000000 duration 10 ns", header=header)))
-        == 1
-    )
+    assert len(read_osnoise(trace(IRQ, header=header))) == 1
 
 
 @pytest.mark.parametrize(
-    "line, message",
+    "bad, message",
     [
         ("# osnoise is tainted!", "distrusts"),
-        (
-            "            wl-1       [000] d....   1.000001: 0xffffffff81a: Negative duration!",
-            "distrusts",
-        ),
-        (
-            (
-                "            wl-1       [000] d....   1.000001: irq_noise: a:1 start 1.000000000"
-                " duration 18446744072104321024 ns"
-            ),
-            "impossible time",
-        ),
-        (
-            (
-                "            wl-1       [000] d....   1.000001: irq_noise: a:1 start"
-                " 99999999999.000000000 duration 5 ns"
-            ),
-            "impossible time",
-        ),
-        (
-            "            wl-1       [000] d....   1.000001: irq_noise: a:1 start 1.000000000 durat",
-            "damaged",
-        ),
-        (
-            (
-                "            wl-1       [000] d....   1.000001: irq_noise: a:1 start 1.00000000"
-                " duration 5 ns"
-            ),
-            "damaged",
-        ),
-        (
-            (
-                "            wl-1       [000] d....   1.000001: thread_noise: start 1.000000000"
-                " duration 5 ns"
-            ),
-            "damaged",
-        ),
+        (line("0xffffffff81a: Negative duration!"), "distrusts"),
+        (line(IRQ.replace("10 ns", "18446744072104321024 ns"), stamp="1.000001"), "impossible"),
+        (line(IRQ.replace("start 1.", "start 99999999999."), stamp="1.000001"), "impossible"),
+        (line("irq_noise: a:1 start 1.000000000 durat"), "damaged"),
+        (line("irq_noise: a:1 start 1.00000000 duration 5 ns"), "damaged"),
+        (line("thread_noise: start 1.000000000 duration 5 ns"), "damaged"),
         ("            wl-1       [000] d....   1.00", "damaged"),
         ("something else", "damaged"),
     ],
 )
-def test_bad_lines_are_named(trace, line, message):
-    path = trace("irq_noise: a:1 start 1.000000000 duration 10 ns", line)
+def test_bad_lines_are_named(trace, bad, message):
     with pytest.raises(InputError, match=f"(?s){message}.*run.trace, line 4"):
-        read_osnoise(path)
+        read_osnoise(trace(IRQ, bad))
 
 
 def test_a_truncated_last_line(trace):
-    path = trace(
-        "irq_noise: a:1 start 1.000000000 duration 10 ns",
-        "sample_threshold: start 2.000000000 duration 9123 ns interference 1",
-        end="",
-    )
+    sample = "sample_threshold: start 2.000000000 duration 9123 ns interference 1"
     with pytest.raises(InputError, match="(?s)truncated last line.*line 4"):
-        read_osnoise(path)
+        read_osnoise(trace(IRQ, sample, end=""))
 
 
 @pytest.mark.parametrize("content", [b"", b"hello", b"\n\n", b"\x1f\x8b\x08", b"\x00" * 100])
@@ -391,21 +254,9 @@ def test_what_is_no_trace(tmp_path, content):
         read_osnoise(path)
 
 
-def test_a_missing_file(tmp_path):
-    with pytest.raises(InputError, match="No such file"):
-        read_osnoise(tmp_path / "none")
-
-
 def test_an_empty_window(trace):
     with pytest.raises(InputError, match="window"):
-        read_osnoise(trace("irq_noise: a:1 start 1.000000000 duration 10 ns"), window=(5, 5))
-
-
-def test_packed_and_plain_are_the_same(trace, tmp_path):
-    path = trace("irq_noise: a:1 start 1.000000000 duration 10 ns")
-    packed = tmp_path / "run.trace.gz"
-    packed.write_bytes(gzip.compress(path.read_bytes()))
-    pd.testing.assert_frame_equal(read_osnoise(path), read_osnoise(packed))
+        read_osnoise(trace(IRQ), window=(5, 5))
 
 
 # ---- recorded traces -----------------------------------------------------------------------------

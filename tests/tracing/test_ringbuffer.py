@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from nbhelpers.errors import InputError, LostEvents
-from nbhelpers.tracing import read_raw_tracepoints
+from nbhelpers.tracing import read_recording
 from nbhelpers.tracing._formats import EventFormat, texts
 from nbhelpers.tracing._ringbuffer import PageLayout, decode_pages
 
@@ -141,7 +141,7 @@ LINE = re.compile(r"^ *.{1,16}-(\d+) +\[(\d+)\] \S+ +(\d+)\.(\d+): (\w+): (.*)$"
 
 def test_recorded_pages_against_the_kernels_own_text(recorded, data):
     """Event by event: CPU, time (to 1 µs), who ran, name and every field of 2867 events."""
-    raw = read_raw_tracepoints(recorded("contended"))
+    raw = read_recording(recorded("contended"))[1]
     text = gzip.decompress((data / "contended.trace.txt.gz").read_bytes()).decode()
     rows = sorted(
         (LINE.match(line).groups() for line in text.splitlines() if not line.startswith("#")),

@@ -21,7 +21,7 @@ from nbhelpers.tracing import (
     Tracer,
     noise_summary,
     read_osnoise,
-    read_raw_tracepoints,
+    read_recording,
     read_tracepoints,
     read_traces,
 )
@@ -62,7 +62,7 @@ def recording(can):
 
 @pytest.fixture
 def tracer(tmp_path, recording):
-    tracer = Tracer(tmp_path / "traces", source="tracepoints")
+    tracer = Tracer(tmp_path / "traces", source="tracepoints", buffer_kib=16384)
     yield tracer
     tracer.close()
 
@@ -132,7 +132,7 @@ def test_the_table_of_a_run(tracer, workload, tmp_path):
     assert (events[events.kind == "irq"].groupby("cpu").size() > 20).all()
     assert (events.loc[events.kind == "irq", "interrupted"] == "workload").sum() > 20
     path = tmp_path / "traces/run-000001.tracepoints.gz"
-    raw = read_raw_tracepoints(path)
+    raw = read_recording(path)[1]
     pids = json.loads(gzip.decompress(path.read_bytes()).partition(b"\n")[0])["workload_pids"]
     assert (
         set(raw.loc[raw.prev_pid.isin(pids), "prev_comm"]) == {"nbody"}
@@ -151,7 +151,7 @@ def test_the_table_of_a_run(tracer, workload, tmp_path):
 
 def test_buffers_are_empty_between_runs(tracer, workload, tmp_path):
     first, second = (run_once(workload, [tracer], run=run) for run in (0, 1))
-    raw = read_raw_tracepoints(tmp_path / "traces/run-000001.tracepoints.gz")
+    raw = read_recording(tmp_path / "traces/run-000001.tracepoints.gz")[1]
     assert raw.time_ns.min() > first["end_ns"] and second["trace_events"] >= len(raw) > 0
 
 
@@ -187,7 +187,7 @@ def test_threads_and_children_of_any_program_are_the_workload(tmp_path, recordin
         )
     finally:
         tracer.close()
-    raw = read_raw_tracepoints(tmp_path / "run-000000.tracepoints.gz")
+    raw = read_recording(tmp_path / "run-000000.tracepoints.gz")[1]
     shell = json.loads(
         gzip.decompress((tmp_path / "run-000000.tracepoints.gz").read_bytes()).partition(b"\n")[0]
     )["workload_pids"]
@@ -290,21 +290,14 @@ def test_traces_of_any_source_are_read(tmp_path, recorded, data):
 
 def test_summary_against_plain_pandas(recorded):
     events = read_tracepoints(recorded("contended", start_ns=2334632154549, end_ns=2335632154563))
-    table = noise_summary(
-        events, pd.DataFrame({"run": [0], "status": ["ok"], "seconds": [1.000000014]}), cpus=2
-    )
+    runs = pd.DataFrame({"run": [0], "status": ["ok"], "seconds": [1.000000014]})
+    table = noise_summary(events, runs)
     for (kind, source), row in table.iterrows():
         durations = events[(events.kind == kind) & (events.source == source)].duration_ns.to_numpy()
-        wanted = [
-            len(durations),
-            len(durations) / 2.000000028,
-            durations.sum() / 2.000000028e9,
-            durations.mean() / 1e3,
-            np.median(durations) / 1e3,
-            np.quantile(durations, 0.99) / 1e3,
-            durations.max() / 1e3,
-        ]
-        assert row.to_list() == pytest.approx(wanted)
+        rate, share = len(durations) / 2.000000028, durations.sum() / 2.000000028e9
+        p99, longest = np.quantile(durations, 0.99), durations.max()
+        lengths = np.array([durations.mean(), np.median(durations), p99, longest]) / 1e3
+        assert row.to_list() == pytest.approx([len(durations), rate, share, *lengths])
     assert table.cpu_share.is_monotonic_decreasing and table.events.sum() == len(events)
 
 
