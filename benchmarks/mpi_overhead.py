@@ -27,9 +27,10 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from nbhelpers import program
 from nbhelpers.measurement import run_once
-from nbhelpers.mpi import CallTrace, installation, read_calls, trace_calls
+from nbhelpers.mpi import CallTrace, installation, read_calls
 from nbhelpers.mpi.programs import PROGRAMS
 from nbhelpers.workloads import Region, Workload
+from tests.mpi import traced_run
 from tests.mpi.messages import matched_messages
 
 
@@ -108,7 +109,7 @@ def call_costs(pairs: int) -> tuple[float, float]:
 def line(command: list[str], pairs: int, ranks: int, costs_ns: tuple[float, float]) -> str:
     workload = on_ranks(command, ranks)
     with tempfile.TemporaryDirectory() as folder:
-        row, calls = trace_calls(workload, folder)
+        _, calls = traced_run(workload, Path(folder))
         unmatched = (matched_messages(calls)[["send_row", "receive_row"]] < 0).any(axis=1).sum()
         found = paired(workload, pairs, Path(folder))
         calls = read_calls(Path(folder) / "run-000000")

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from nbhelpers.simulation import Detours, Schedule
+    from nbhelpers.simulation import Noise, Schedule
 
 # LogGOPSim at -O3 on a machine of this kind, measured for this project: events a second and peak
 # memory a message, preparing (schedule, binary) not counted.
@@ -29,15 +29,16 @@ REFERENCE = {
 }
 
 
-def noise_called(name: str) -> "Detours | None":
+def noise_called(name: str, ranks: int) -> "Noise | None":
     """The noise of a row."""
-    from nbhelpers.simulation import periodic, poisson
+    from nbhelpers.noise import Signature
+    from nbhelpers.simulation import signature_on_ranks
 
-    return {
-        "-": None,
-        "1000 Hz x 100 us": periodic(1000, 100),
-        "poisson 250 Hz x 3 us": poisson(250, 3, 100),
-    }[name]
+    signatures = {
+        "1000 Hz x 100 us": Signature(1000, 100),
+        "poisson 250 Hz x 3 us": Signature(250, 3, distribution="poisson"),
+    }
+    return signature_on_ranks(signatures[name], ranks) if name in signatures else None
 
 
 def measure(pattern: str, ranks: int, noise_name: str) -> dict:
@@ -45,7 +46,7 @@ def measure(pattern: str, ranks: int, noise_name: str) -> dict:
     from nbhelpers.simulation import LogGOPS, patterns, simulate
 
     build = {"dissemination": patterns.dissemination, "binomial": patterns.binomial_bcast}[pattern]
-    noise = noise_called(noise_name)
+    noise = noise_called(noise_name, ranks)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     built = time.process_time()
     schedule = build(ranks, 1)

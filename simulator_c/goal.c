@@ -30,9 +30,7 @@ struct goal_reader *nb_goal_open(void)
         .done_start = column_of(4, INT32_MAX, 0),
         .done_op = column_of(4, INT32_MAX, 1),
         .begun_start = column_of(4, INT32_MAX, 0),
-        .begun_op = column_of(4, INT32_MAX, 1),
-        .label_start = column_of(4, INT32_MAX, 0),
-        .label_text = column_of(1, UINT8_MAX, 1)
+        .begun_op = column_of(4, INT32_MAX, 1)
     };
     reader->rank = -1;
     reader->error.place = -1;
@@ -131,8 +129,7 @@ int goal_close_columns(struct goal_reader *reader)
     struct goal_columns *columns = &reader->columns;
 
     if (goal_push(&columns->done_start, columns->done_op.count) ||
-        goal_push(&columns->begun_start, columns->begun_op.count) ||
-        (reader->own_labels && goal_push(&columns->label_start, columns->label_text.count)))
+        goal_push(&columns->begun_start, columns->begun_op.count))
         return goal_fail(reader, GOAL_NO_MEMORY, 0, "", 0);
     return GOAL_OK;
 }
@@ -168,8 +165,7 @@ static void free_columns(struct goal_columns *columns)
                                  &columns->kind,        &columns->peer,       &columns->size,
                                  &columns->tag,         &columns->cpu,        &columns->nic,
                                  &columns->line,        &columns->done_start, &columns->done_op,
-                                 &columns->begun_start, &columns->begun_op,   &columns->label_start,
-                                 &columns->label_text};
+                                 &columns->begun_start, &columns->begun_op};
 
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         free(all[i]->data);

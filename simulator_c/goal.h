@@ -64,7 +64,6 @@ struct goal_columns {
     struct goal_column rank, rank_line, operations;
     struct goal_column kind, peer, size, tag, cpu, nic, line;
     struct goal_column done_start, done_op, begun_start, begun_op;
-    struct goal_column label_start, label_text;
 };
 
 /* A schedule to be written: widths in bytes, step 0 for a column that has one entry for all. */
@@ -78,9 +77,7 @@ struct goal_view {
     const uint8_t *cpu, *nic;
     const void *done_start, *begun_start;
     const int32_t *done_op, *begun_op;
-    const void *label_start; /* NULL: l1, l2, ... */
-    const char *label_text;
-    int32_t done_width, begun_width, label_width, size_width;
+    int32_t done_width, begun_width, size_width;
     int32_t size_step, tag_step, cpu_step, nic_step;
 };
 

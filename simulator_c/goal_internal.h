@@ -63,7 +63,7 @@ struct goal_reader {
     int64_t carried, carry_room;
     const char *at;
     int64_t line, comment_line, rank, rank_line, first;
-    int32_t in_comment, own_labels;
+    int32_t in_comment;
 };
 
 int goal_reserve(void **data, int64_t *room, int64_t wanted, size_t width);
@@ -109,7 +109,6 @@ int goal_read_line(struct goal_reader *reader, const char *line);
 int goal_fail(struct goal_reader *reader, int problem, int64_t line, const char *word,
               size_t length);
 int goal_fail_word(struct goal_reader *reader, int problem, const char *word);
-int goal_name_operation(struct goal_reader *reader, const struct goal_word *label);
 int goal_close_columns(struct goal_reader *reader);
 int goal_close_needs(struct goal_reader *reader, int64_t operations);
 

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-enum { LONGEST = 256 }; /* of a line, but for its labels */
+enum { LONGEST = 256 }; /* of a line */
 
 static char *text_of(char *at, const char *text)
 {
@@ -30,28 +30,10 @@ static char *number(char *at, int64_t value)
     return at;
 }
 
-static char *label(char *at, const struct goal_view *view, int64_t rank, int64_t operation)
+static char *label(char *at, int64_t operation)
 {
-    int64_t from, length;
-
-    if (!view->label_start) {
-        *at++ = 'l';
-        return number(at, operation + 1);
-    }
-    operation += view->rank_start[rank];
-    from = goal_integer(view->label_start, view->label_width, operation);
-    length = goal_integer(view->label_start, view->label_width, operation + 1) - from;
-    memcpy(at, view->label_text + from, (size_t)length);
-    return at + length;
-}
-
-/* The room that a line with this label, or these two, may take. */
-static int64_t longest(const struct goal_view *view, int64_t rank, int64_t operation)
-{
-    operation += view->rank_start[rank];
-    return view->label_start ? goal_integer(view->label_start, view->label_width, operation + 1) -
-                                   goal_integer(view->label_start, view->label_width, operation)
-                             : 0;
+    *at++ = 'l';
+    return number(at, operation + 1);
 }
 
 static char *option(char *at, const char *name, int64_t value)
@@ -65,7 +47,7 @@ static char *statement(char *at, const struct goal_view *view, int64_t rank, int
     int cpu = view->cpu[i * view->cpu_step], nic = view->nic[i * view->nic_step],
         kind = view->kind[i];
 
-    at = text_of(label(at, view, rank, operation), ": ");
+    at = text_of(label(at, operation), ": ");
     if (kind == 3) {
         at = number(text_of(at, "calc "), goal_size(view, i));
     } else {
@@ -115,7 +97,7 @@ static char *next_line(const struct goal_view *view, struct goal_place *place, c
         return at;
     }
     if (needed < 0) {
-        if (end - at < LONGEST + longest(view, place->rank, place->operation))
+        if (end - at < LONGEST)
             return NULL;
         return statement(at, view, place->rank, place->operation++);
     }
@@ -125,11 +107,11 @@ static char *next_line(const struct goal_view *view, struct goal_place *place, c
         place->dependent = 0;
         return at;
     }
-    if (end - at < LONGEST + longest(view, place->rank, other) + longest(view, place->rank, needed))
+    if (end - at < LONGEST)
         return NULL;
     place->dependent++;
-    at = text_of(label(at, view, place->rank, other), begun ? " irequires " : " requires ");
-    at = label(at, view, place->rank, needed);
+    at = text_of(label(at, other), begun ? " irequires " : " requires ");
+    at = label(at, needed);
     *at++ = '\n';
     return at;
 }

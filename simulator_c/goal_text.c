@@ -232,9 +232,7 @@ static int read_operation(struct goal_reader *reader, const struct goal_word *la
         return goal_fail(reader, GOAL_UNEXPECTED, reader->line, word->text, word->length);
     if (label->length && define_label(reader, label))
         return reader->error.problem;
-    if (read_statement(reader, &statement) || store(reader, &statement))
-        return reader->error.problem;
-    return goal_name_operation(reader, label);
+    return read_statement(reader, &statement) ? reader->error.problem : store(reader, &statement);
 }
 
 static int read_need(struct goal_reader *reader, const struct goal_word *operation, int begun)

@@ -55,8 +55,10 @@ KINDS = {
     "Start_collective": "collective",
 }
 _AS_CALLED = dict.fromkeys(("Start_send", "Start_receive", "Start_collective"), "Start")
-_NUMBERS = ["peer", "tag", "bytes", "received_bytes", "source", "received_tag"]
-_COLUMNS = ["rank", "call", "kind", "start_ns", "end_ns", *_NUMBERS, "comm", "root", "request"]
+NUMBERS = (
+    *("rank", "start_ns", "end_ns", "peer", "tag", "bytes", "received_bytes"),
+    *("source", "received_tag", "comm", "root", "request"),
+)
 
 
 @dataclass(frozen=True)
@@ -70,9 +72,10 @@ class Calls:
         ("MPI_Send"); `kind` is send, receive, both, wait, collective or other. `start_ns` and
         `end_ns` (int64) count from the first end of an MPI_Init on that node. `peer` (to whom, or
         from whom it may come), `source` (from whom it came) and `root` are ranks of
-        MPI_COMM_WORLD; −1: none, any, or not known. `bytes` are sent or contributed. The row of a
-        receive has `source`, `received_tag` and `received_bytes` of its message, which a wait
-        completed later; `received_bytes` of a wait are 0. `comm` is 0 for MPI_COMM_WORLD and
+        MPI_COMM_WORLD; −1: none, any, or not known; a peer of −2: none (MPI_PROC_NULL).
+        `bytes` are sent or contributed. The row of a receive has `source`, `received_tag` and
+        `received_bytes` of its message, which a wait completed later; `received_bytes` of a wait
+        are 0. `comm` is 0 for MPI_COMM_WORLD and
         otherwise a number that is the same on all its ranks; `request` is unique in the rank. Last
         `thread`, from 0.
     waits
@@ -220,7 +223,7 @@ def _table(
         comm=[numbers.get((trace.rank, own), -1) for own in calls["comm"]],
     )
     waits = waits.assign(rank=trace.rank, row=places[waits["row"].to_numpy(dtype=np.int64)])
-    return table[[*_COLUMNS, "thread"]], waits[["rank", "row", "request"]]
+    return table[["call", "kind", *NUMBERS, "thread"]], waits[["rank", "row", "request"]]
 
 
 def _waits(calls: pd.DataFrame, completed: pd.DataFrame) -> pd.DataFrame:

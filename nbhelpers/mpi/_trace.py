@@ -1,4 +1,4 @@
-"""Tracing the MPI calls of a run: the attachment, and the run of a single workload.
+"""Tracing the MPI calls of a run: the attachment.
 
 Owns where a run's traces are written and kept.
 """
@@ -7,13 +7,12 @@ import os
 import shutil
 from pathlib import Path
 
-from ..errors import InputError, RunError, Unavailable
+from ..errors import InputError, Unavailable
 from ..machine.leftovers import RunFolder
 from ..measurement import Attachment
-from ..measurement.run import run_once
 from ..workloads import Workload, binary_folder
 from ..workloads.mpi import check_same_mpi
-from ._calls import Calls, read_calls
+from ._calls import read_calls
 from ._installation import installation
 
 LIBRARY = "libnbtrace.so"
@@ -55,65 +54,21 @@ class CallTrace(Attachment):
         self.variables = {"NBTRACE": str(self._written.path), "NBTRACE_MIB": str(self._mib)}
 
     def after(self, run: dict) -> dict:
-        """Keeps the traces; a run whose ranks did not find each other failed."""
-        kept = self.keep(run["run"])
+        """Moves the traces to their place; a run whose ranks did not find each other failed."""
+        kept = self._folder / f"run-{run['run']:06d}"
+        if self._written is not None:
+            shutil.rmtree(kept, ignore_errors=True)
+            self._folder.mkdir(parents=True, exist_ok=True)
+            shutil.move(self._written.path, kept)
+            self.close()
         try:
             calls = read_calls(kept)
         except InputError as error:
             return {"status": "no trace", "message": str(error)} if run["status"] == "ok" else {}
         return {"mpi_calls": len(calls.table)}
 
-    def keep(self, run: int) -> Path:
-        """Move what was written to its place, if that was not done; the folder of that run."""
-        kept = self._folder / f"run-{run:06d}"
-        if self._written is not None:
-            shutil.rmtree(kept, ignore_errors=True)
-            self._folder.mkdir(parents=True, exist_ok=True)
-            shutil.move(self._written.path, kept)
-            self.close()
-        return kept
-
     def close(self) -> None:
         """Remove what a run that failed left in memory."""
         if self._written is not None:
             self._written.close()
             self._written = None
-
-
-def trace_calls(workload: Workload, folder: str | Path, mib: int = 16) -> tuple[dict, Calls]:
-    """Run an MPI program one time and record its calls.
-
-    Parameters
-    ----------
-    workload
-        Its command begins with a launcher, as `[*installation().command(2), program]`; its region
-        may be of any kind.
-    folder, mib
-        As of `CallTrace`.
-
-    Returns
-    -------
-    The row of the run, and its `Calls`. Of ranks that died the calls until then, and the row has
-    their status.
-
-    Raises
-    ------
-    InputError
-        The program is linked with another MPI than the launcher's, or no call was recorded.
-    RunError
-        There is no such launcher or program, or it failed before any rank ended its MPI_Init.
-    """
-    trace = CallTrace(folder, mib)
-    try:
-        row = run_once(workload, [trace])
-        kept = trace.keep(row["run"])
-        if row["status"] != "ok" and not any(kept.glob("calls.*")):
-            raise RunError(
-                f"no rank came to the end of MPI_Init ({row['status']})",
-                where=" ".join(workload.command),
-                why=row["message"],
-                fix="start the same words by hand",
-            )
-        return row, read_calls(kept)
-    finally:
-        trace.close()

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 from .. import lazily
 
 if TYPE_CHECKING:
+    from .detours import Detours, pareto, periodic
     from .engine import simulate
     from .goal import read_goal, write_goal
     from .loggops import LogGOPS, known_network
-    from .noise import Detours, Noise, periodic, poisson
+    from .noise import Noise
     from .replicates import replicate
     from .schedule import Schedule
     from .signatures import signature_on_ranks

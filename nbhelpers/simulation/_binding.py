@@ -5,6 +5,7 @@ Each function returns a struct and keeps what it points to alive in `KEEP` as lo
 lives.
 """
 
+from collections.abc import Mapping
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -21,30 +22,14 @@ _LONGEST_PS = 2**62
 KEEP: WeakKeyDictionary = WeakKeyDictionary()
 
 
-def mode_number(mode: str) -> int:
-    """The mode as C knows it."""
+def bind_network(network: LogGOPS, mode: str) -> object:
+    """`struct nb_network *` in the mode's unit."""
     if mode not in MODES:
         raise InputError(
             f"there is no mode {mode!r}", fix="mode='exact' (the default) or mode='compat'"
         )
-    return MODES[mode]
-
-
-def bind_network(network: LogGOPS, mode: str) -> object:
-    """`struct nb_network *` in the mode's unit."""
-    L, o, g, G, O, S = network.picoseconds() if mode == "exact" else network.nanoseconds()
-    return _struct(
-        "struct nb_network *",
-        {
-            "mode": mode_number(mode),
-            "L": L,
-            "o": o,
-            "g": g,
-            "G": G,
-            "O": O,
-            "S": S,
-        },
-    )
+    costs = network.picoseconds() if mode == "exact" else network.nanoseconds()
+    return _struct("struct nb_network *", {"mode": MODES[mode], **dict(zip("LogGOS", costs))})
 
 
 def bind_noise(noise: Noise | None, mode: str) -> object:
@@ -52,19 +37,9 @@ def bind_noise(noise: Noise | None, mode: str) -> object:
     if noise is None:
         return ffi.NULL
     tables = noise.tables(mode)
-    places = _places(tables)
-    types = {
-        "detour": "int64_t[]",
-        "first": "int64_t[]",
-        "period": "int64_t[]",
-        "free": "int64_t[]",
-        "phase": "int64_t[]",
-        "rank_trace": "int32_t[]",
-    }
-    fields = {key: ffi.from_buffer(ctype, tables[key]) for key, ctype in types.items()}
-    memory = ffi.from_buffer(places)
-    fields["place"] = ffi.cast("struct nb_place *", memory)
-    return _struct("struct nb_noise *", fields, memory)
+    memory = ffi.from_buffer(_places(tables))
+    place = ffi.cast("struct nb_place *", memory)
+    return _struct("struct nb_noise *", _buffers(tables) | {"place": place}, memory)
 
 
 _PLACE = np.dtype(
@@ -78,17 +53,12 @@ def _places(tables: dict[str, np.ndarray]) -> np.ndarray:
     places["trace"] = tables["rank_trace"]
     places["begins"] = -tables["phase"]
     places["until"][tables["rank_trace"] < 0] = np.iinfo(np.uint64).max
-    places["hint"] = _hints(tables)
+    # where a rank's first look-up begins: as if its detours came evenly, which spares most of the
+    # search
+    period = tables["period"][tables["rank_trace"]]
+    count = np.diff(tables["first"])[tables["rank_trace"]]
+    places["hint"] = tables["phase"] % period / period * count
     return places
-
-
-def _hints(tables: dict[str, np.ndarray]) -> np.ndarray:
-    """Where a rank's first look-up begins, int32[P]: as if its detours came evenly, which spares
-    most of the search.
-    """
-    trace, count = tables["rank_trace"], np.diff(tables["first"])
-    place = tables["phase"] % tables["period"][trace] / tables["period"][trace]
-    return (place * count[trace]).astype(np.int32)
 
 
 def bind_schedule(schedule: Schedule) -> object:
@@ -98,9 +68,7 @@ def bind_schedule(schedule: Schedule) -> object:
         "operations": len(schedule),
         "cpus": schedule.cpus,
         "nics": schedule.nics,
-        "rank_start": ffi.from_buffer("int64_t[]", schedule.rank_start),
-        "kind": ffi.from_buffer("uint8_t[]", schedule.kind),
-        "peer": ffi.from_buffer("int32_t[]", schedule.peer),
+        **_buffers({name: getattr(schedule, name) for name in ("rank_start", "kind", "peer")}),
     }
     columns = {
         name: ffi.from_buffer(getattr(schedule, name)) for name in ("size", "tag", "cpu", "nic")
@@ -147,6 +115,11 @@ def check_range(schedule: Schedule, network: LogGOPS, mode: str) -> None:
             "an operation is too long for 64-bit times",
             where=f"{schedule.name}: {schedule.where(int(np.argmax(cost)))}",
         )
+
+
+def _buffers(arrays: Mapping[str, np.ndarray]) -> dict[str, object]:
+    """NumPy's memory of each, typed as C has it."""
+    return {name: ffi.from_buffer(f"{array.dtype}_t[]", array) for name, array in arrays.items()}
 
 
 def _struct(ctype: str, fields: dict, *also: object) -> object:

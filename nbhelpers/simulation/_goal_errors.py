@@ -15,10 +15,10 @@ _PROBLEMS = {
     ),
     "TWO_NUM_RANKS": (
         "a second `num_ranks`",
-        None,
+        "",
         "one file holds one schedule: write the second to a file of its own",
     ),
-    "NO_RANKS": ("a schedule of 0 ranks", None, None),
+    "NO_RANKS": ("a schedule of 0 ranks",),
     "RANK_RANGE": (
         "rank {place} does not exist",
         "there are {ranks} ranks, 0 to {last}",
@@ -37,31 +37,28 @@ _PROBLEMS = {
     "OUTSIDE_RANK": (
         "'{word}' outside of any rank",
         "operations and dependencies belong into `rank N {{ … }}`",
-        None,
     ),
-    "INSIDE_RANK": ("a rank begins inside rank {rank}", None, "close rank {rank} with `}}` first"),
+    "INSIDE_RANK": ("a rank begins inside rank {rank}", "", "close rank {rank} with `}}` first"),
     "UNEXPECTED": (
         "'{word}' was not expected here",
         (
             "a line holds `[label:] send N b to R`, `recv N b from R`, `calc N`, each with its tag,"
             " cpu and nic, or `label requires label`, `label irequires label`"
         ),
-        None,
     ),
-    "NOT_A_NUMBER": ("'{word}' where a number belongs", None, None),
+    "NOT_A_NUMBER": ("'{word}' where a number belongs",),
     "NEGATIVE": (
         "'{word}': a negative number",
         "only `from -1` (anybody) and a receive's `tag -1` (any tag) are",
-        None,
     ),
     "OVERFLOW": (
         "'{word}' is too large",
         _LIMITS,
         "sizes are bytes, calculations ns: is the number in another unit?",
     ),
-    "PEER_RANGE": ("the peer {place} does not exist", "there are {ranks} ranks, 0 to {last}", None),
-    "OPTION_TWICE": ("a second '{word}' for the same operation", None, None),
-    "OPTION_OF_CALC": ("a calculation has no '{word}'", "it takes only `cpu N`", None),
+    "PEER_RANGE": ("the peer {place} does not exist", "there are {ranks} ranks, 0 to {last}"),
+    "OPTION_TWICE": ("a second '{word}' for the same operation",),
+    "OPTION_OF_CALC": ("a calculation has no '{word}'", "it takes only `cpu N`"),
     "LABEL_TWICE": (
         "the label '{word}' is used twice in rank {rank}",
         "it is first used in line {place}: a dependency on it would be ambiguous",
@@ -70,28 +67,25 @@ _PROBLEMS = {
     "LABEL_UNKNOWN": (
         "rank {rank} has no operation '{word}'",
         "labels belong to their rank; ranks wait for each other by messages only",
-        None,
     ),
     "LABEL_KEYWORD": ("'{word}' as a label", "it is a word of the language", "call it otherwise"),
-    "NEEDS_ITSELF": ("'{word}' depends on itself", "it would never start", None),
+    "NEEDS_ITSELF": ("'{word}' depends on itself", "it would never start"),
     "CYCLE": (
         "a cycle of dependencies: operation {place} waits for itself",
         "none of its operations would ever start",
-        None,
     ),
     "OPEN_RANK": (
         "rank {rank} is not closed",
         "the file ends before its `}}`: it may be cut off",
-        None,
     ),
     "OPEN_COMMENT": (
         "a comment is not closed",
         "everything after it would be lost",
         "end it with `*/`",
     ),
-    "TOO_MANY": ("too many {word}", "at most 2^31 − 1 can be numbered", None),
-    "LONG_LINE": ("a line of more than a million characters", "it is hardly a GOAL text", None),
-    "SHORT": ("the file ends within {word}", "it is cut off", None),
+    "TOO_MANY": ("too many {word}", "at most 2^31 − 1 can be numbered"),
+    "LONG_LINE": ("a line of more than a million characters", "it is hardly a GOAL text"),
+    "SHORT": ("the file ends within {word}", "it is cut off"),
     "DAMAGED": (
         "{word}",
         "at byte {place}: the file is cut off or damaged",
@@ -111,10 +105,9 @@ def refusal(
     """The error for a problem of the C reader, by its name without GOAL_."""
     if problem == "NO_MEMORY":
         return MemoryError(f"{path} needs more memory than there is")
-    texts = _PROBLEMS[problem]
-    filled = [
-        text and text.format(word=word, rank=rank, place=place, ranks=ranks, last=ranks - 1)
-        for text in texts
-    ]
     where = ", ".join([str(path)] + [f"line {line}"] * (line > 0) + [f"rank {rank}"] * (rank >= 0))
-    return ScheduleError(str(filled[0]), where=where, why=filled[1], fix=filled[2])
+    what, why, fix = (
+        text.format(word=word, rank=rank, place=place, ranks=ranks, last=ranks - 1)
+        for text in (*_PROBLEMS[problem], "", "")[:3]
+    )
+    return ScheduleError(what, where=where, why=why, fix=fix)

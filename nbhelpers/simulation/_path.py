@@ -11,7 +11,7 @@ import pandas as pd
 
 from ..errors import InputError
 from .detours import Detours
-from .noise import NOISELESS, Noise
+from .noise import NOISELESS
 from .schedule import CALC, KIND_NAMES, RECV, SEND
 
 if TYPE_CHECKING:
@@ -110,15 +110,10 @@ def struck(path: pd.DataFrame, result: Result) -> pd.DataFrame:
     )
 
 
-def _noise_of(result: Result) -> Noise:
-    """The noise of a result in which something was struck."""
-    assert result.noise is not None
-    return result.noise
-
-
 def _hits(result: Result, step: Any) -> list[tuple]:
     """(source, start, duration, overlap) of the detours that a step of the path met."""
-    noise, o = _noise_of(result), result.network.o
+    noise, o = result.noise, result.network.o
+    assert noise is not None  # or nothing was struck
     trace, phase_ns = noise.traces[noise.rank_trace[step.rank]], float(noise.phase_ns[step.rank])
     found = []
     # mostly o alone is what noise put off: the rest is the network's time, or absorbed
@@ -221,7 +216,8 @@ def _messages(
 
 
 def _all_detours(result: Result, ranks: np.ndarray) -> pd.DataFrame:
-    noise, rows = _noise_of(result), []
+    noise, rows = result.noise, []
+    assert noise is not None
     for rank in ranks[noise.rank_trace[ranks] != NOISELESS]:
         trace = noise.traces[noise.rank_trace[rank]]
         for source, start, duration, _ in _overlaps(

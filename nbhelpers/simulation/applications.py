@@ -132,14 +132,9 @@ def sage(
     `halo_bytes` a face, one reduction an iteration; `imbalance`: each rank's computation of each
     iteration lies within this share of `compute_ns`, evenly distributed.
     """
-    parts = [
-        patterns.halo(shape, halo_bytes),
-        patterns.recursive_doubling_allreduce(prod(shape), 8),
-    ]
-    grains = [
-        grain for work in _uneven(shape, iterations, compute_ns, imbalance) for grain in (work, 0)
-    ]
-    return patterns.compose(parts * iterations, grains, name=f"SAGE on {_by(shape)}")
+    halo = patterns.halo(shape, halo_bytes)
+    reduction = patterns.recursive_doubling_allreduce(prod(shape), 8)
+    return _in_steps("SAGE", shape, [halo, reduction], iterations, compute_ns, imbalance)
 
 
 def cth(
@@ -158,30 +153,30 @@ def cth(
     in three dimensions, `halo_bytes` a face, a broadcast an iteration; `imbalance` as of
     `sage`.
     """
-    ranks = prod(shape)
-    halo = patterns.halo(shape, halo_bytes)
-    reduction = patterns.recursive_doubling_allreduce(ranks, 32)
-    bcast = patterns.binomial_bcast(ranks, 1024)
-    grains = [
-        grain
-        for work in _uneven(shape, iterations, compute_ns, imbalance)
-        for grain in (work, 0, 0)
+    parts = [
+        patterns.halo(shape, halo_bytes),
+        patterns.recursive_doubling_allreduce(prod(shape), 32),
+        patterns.binomial_bcast(prod(shape), 1024),
     ]
-    return patterns.compose(
-        [halo, reduction, bcast] * iterations, grains, name=f"CTH on {_by(shape)}"
-    )
+    return _in_steps("CTH", shape, parts, iterations, compute_ns, imbalance)
 
 
-def _uneven(
-    shape: Sequence[int], iterations: int, compute_ns: int, imbalance: float
-) -> list[np.ndarray | int]:
-    """The computation of each iteration: one number, or one a rank; always the same draws."""
+def _in_steps(
+    name: str,
+    shape: Sequence[int],
+    parts: list[Schedule],
+    iterations: int,
+    compute_ns: int,
+    imbalance: float,
+) -> Schedule:
+    """A computation and then the parts, again and again; uneven ones are always the same draws."""
     if not 0 <= imbalance <= 1:
         raise InputError(f"an imbalance of {imbalance}", why="it is a share, from 0 to 1")
-    if not imbalance:
-        return [compute_ns] * iterations
     drawn = np.random.default_rng(0).uniform(-1, 1, (iterations, prod(shape)))
-    return list(np.round(compute_ns * (1 + imbalance * drawn)).astype(np.int64))
+    uneven = np.round(compute_ns * (1 + imbalance * drawn)).astype(np.int64)
+    grains: list[np.ndarray | int] = [0] * (len(parts) * iterations)
+    grains[:: len(parts)] = uneven if imbalance else [compute_ns] * iterations
+    return patterns.compose(parts * iterations, grains, name=f"{name} on {_by(shape)}")
 
 
 def amg(

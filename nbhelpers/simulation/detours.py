@@ -5,7 +5,6 @@ Owns `Detours`, the tables that the C side reads of it (simulator_c/noise.h), an
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import cast
 
 import numpy as np
 import pandas as pd
@@ -24,8 +23,8 @@ class Detours:
     start_ns, duration_ns
         float64[K], sorted by start, both 0 or more; detours may overlap.
     period_ns
-        After how long the trace begins anew. None: at the start of the last detour (that one then
-        falls onto the next period's beginning), which is the reference simulator's rule.
+        After how long the trace begins anew. The reference simulator takes the start of the last
+        detour, which then falls onto the next period's beginning.
     source
         int32[K], index into `sources`, or empty: not known.
     sources
@@ -36,8 +35,7 @@ class Detours:
 
     start_ns: np.ndarray
     duration_ns: np.ndarray
-    # never None once made: __post_init__ replaces it
-    period_ns: float = None  # type: ignore[assignment]
+    period_ns: float
     source: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int32))
     sources: tuple[str, ...] = ()
     name: str = "detours"
@@ -51,7 +49,7 @@ class Detours:
             start, duration = start[order], duration[order]
             source = np.asarray(self.source)[order] if len(self.source) else self.source
             object.__setattr__(self, "source", source)
-        period = float(start[-1] if self.period_ns is None else self.period_ns)
+        period = float(self.period_ns)
         if not (period >= 1 and start[-1] <= period < LONGEST_NS):
             raise InputError(
                 f"a trace can't be repeated every {period:g} ns",
@@ -60,7 +58,6 @@ class Detours:
                     "it must be at least 1 ns, at most 53 days, and not end before the last detour"
                     f" begins ({start[-1]:g} ns)"
                 ),
-                fix="give period_ns",
             )
         for key, value in (("start_ns", start), ("duration_ns", duration), ("period_ns", period)):
             object.__setattr__(self, key, value)
@@ -76,12 +73,8 @@ class Detours:
                 where=self.name,
                 fix="leave the noise away, or the rank out of `noisy`",
             )
-        if not (
-            np.isfinite(start).all()
-            and np.isfinite(duration).all()
-            and start.min() >= 0
-            and duration.min() >= 0
-        ):
+        both = np.concatenate([start, duration])
+        if not (np.isfinite(both).all() and both.min() >= 0):
             raise InputError(
                 "a detour begins before 0, or lasts less than nothing", where=self.name
             )
@@ -94,31 +87,15 @@ class Detours:
             )
 
     @classmethod
-    def from_table(
-        cls, table: pd.DataFrame, period_ns: float | None = None, name: str = "detours"
-    ) -> "Detours":
+    def from_table(cls, table: pd.DataFrame, period_ns: float, name: str) -> "Detours":
         """From a table with `start_ns`, `duration_ns` and perhaps `source`: noise events of one CPU
         and run, or detours.
-
-        `period_ns`: None = what `attrs["seconds"]` says, or the end of the last detour where that
-        is later; the reference's rule if it says nothing.
         """
-        if period_ns is None and "seconds" in table.attrs:
-            last_ns = float((table["start_ns"] + table["duration_ns"]).max())
-            period_ns = max(float(table.attrs["seconds"]) * 1e9, last_ns)
-        codes, sources = (
-            pd.factorize(table["source"], sort=True)
-            if "source" in table
-            else (np.zeros(0, np.int32), ())
-        )
-        return cls(
-            table["start_ns"].to_numpy(float),
-            table["duration_ns"].to_numpy(float),
-            cast("float", period_ns),
-            np.asarray(codes, np.int32),
-            tuple(map(str, sources)),
-            name,
-        )
+        start, duration = (table[one].to_numpy(float) for one in ("start_ns", "duration_ns"))
+        if "source" not in table:
+            return cls(start, duration, period_ns, name=name)
+        codes, sources = pd.factorize(table["source"], sort=True)
+        return cls(start, duration, period_ns, codes.astype(np.int32), tuple(sources), name)
 
     def __len__(self) -> int:
         return len(self.start_ns)
@@ -126,37 +103,39 @@ class Detours:
     @cached_property
     def overhead(self) -> float:
         """Share of the time that is lost, overlaps counted once, as `exact` sees it."""
-        free_ps = self.exact_table[2]
-        return 1 - free_ps / round(self.period_ns * 1000)
+        start, end, period = self._lost
+        return 1 - (period - int((end - start).sum())) / period
 
     @cached_property
-    def exact_table(self) -> tuple[np.ndarray, int, int]:
-        """(int64[M, 2]: start of each stretch of lost time and noise-free time before it in the
-        period; period; noise-free time of it), in ps.
+    def _lost(self) -> tuple[np.ndarray, np.ndarray, int]:
+        """Start and end of each stretch of lost time, and the period, in ps.
 
         Detours that overlap or touch are one stretch; what reaches beyond the period's end
         continues at its beginning.
         """
         period = round(self.period_ns * 1000)
-        start = np.rint(self.start_ns * 1000).astype(np.int64)
-        end = start + np.rint(self.duration_ns * 1000).astype(np.int64)
-        if (end - start).max() >= period:
-            raise self._never_free()
-        start, end = _unrolled(start, end, period)
-        start, end = _united(start, end)
-        before = start - np.concatenate([[0], np.cumsum(end - start)[:-1]])
-        free = period - int((end - start).sum())
-        if free <= 0:
-            raise self._never_free()
-        return np.ascontiguousarray(np.column_stack([start, before])), period, free
-
-    def _never_free(self) -> InputError:
-        return InputError(
-            "the detours leave no time at all to compute",
-            where=self.name,
-            why="no operation would ever end",
-            fix="record for longer, or when the machine is less loaded",
+        start, length = (
+            np.rint(ns * 1000).astype(np.int64) for ns in (self.start_ns, self.duration_ns)
         )
+        return *_united(*_unrolled(start, np.minimum(length, period), period)), period
+
+    @cached_property
+    def exact_table(self) -> tuple[np.ndarray, int, int]:
+        """(int64[M, 2]: start of each stretch of lost time and noise-free time before it in the
+        period; period; noise-free time of it), in ps.
+        """
+        start, end, period = self._lost
+        lost = np.cumsum(end - start)
+        free = period - int(lost[-1]) if len(lost) else period
+        if free <= 0:
+            raise InputError(
+                "the detours leave no time at all to compute",
+                where=self.name,
+                why="no operation would ever end",
+                fix="record for longer, or when the machine is less loaded",
+            )
+        table = np.column_stack([start, start - lost + (end - start)])
+        return np.ascontiguousarray(table), period, free
 
     @cached_property
     def compat_table(self) -> tuple[np.ndarray, int, int]:
@@ -175,10 +154,10 @@ class Detours:
         )
 
 
-def _unrolled(start: np.ndarray, end: np.ndarray, period: int) -> tuple[np.ndarray, np.ndarray]:
+def _unrolled(start: np.ndarray, length: np.ndarray, period: int) -> tuple[np.ndarray, np.ndarray]:
     """Every detour within [0, period): what reaches beyond continues at the beginning."""
-    end = end - start // period * period
     start = start % period
+    end = start + length
     beyond = end > period
     start = np.concatenate([start, np.zeros(int(beyond.sum()), np.int64)])
     end = np.concatenate([np.minimum(end, period), end[beyond] - period])
@@ -220,82 +199,37 @@ def periodic(frequency_hz: float, duration_us: float) -> Detours:
     0.1
     """
     _positive(frequency_hz=frequency_hz, duration_us=duration_us)
-    return Detours(
-        np.zeros(1),
-        np.array([duration_us * 1e3]),
-        1e9 / frequency_hz,
-        np.zeros(1, np.int32),
-        (f"{frequency_hz:g} Hz x {duration_us:g} us",),
-        f"{frequency_hz:g} Hz x {duration_us:g} us",
-    )
-
-
-def poisson(rate_hz: float, duration_us: float, seconds: float = 10.0, seed: int = 0) -> Detours:
-    """Detours of one length at random moments.
-
-    Parameters
-    ----------
-    rate_hz
-        How many a second, on average.
-    duration_us
-        How long each is.
-    seconds
-        After how long the trace repeats.
-    seed
-        Of the moments.
-
-    Returns
-    -------
-    Detours
-        The trace.
-    """
-    _positive(rate_hz=rate_hz, duration_us=duration_us, seconds=seconds)
-    start = _moments(rate_hz, seconds, np.random.default_rng(seed))
-    return Detours(
-        start,
-        np.full(len(start), duration_us * 1e3),
-        seconds * 1e9,
-        np.zeros(len(start), np.int32),
-        (f"poisson {rate_hz:g} Hz x {duration_us:g} us",),
-        f"poisson {rate_hz:g} Hz x {duration_us:g} us",
-    )
+    name, duration_ns = f"{frequency_hz:g} Hz x {duration_us:g} us", np.array([duration_us * 1e3])
+    source = np.zeros(1, np.int32)
+    return Detours(np.zeros(1), duration_ns, 1e9 / frequency_hz, source, (name,), name)
 
 
 def pareto(
     rate_hz: float,
     shortest_us: float,
     alpha: float,
-    longest_us: float | None = None,
+    longest_us: float,
     seconds: float = 10.0,
     seed: int = 0,
 ) -> Detours:
     """Detours at random moments whose length has a Pareto tail: P(longer than x) = (shortest /
     x)^alpha.
 
-    `longest_us` bounds the lengths (the distribution is truncated there, not clipped); needed for
-    alpha ≤ 1, whose mean is infinite.
+    `longest_us` bounds the lengths (the distribution is truncated there, not clipped): with alpha ≤
+    1 its mean would be infinite.
     """
     _positive(rate_hz=rate_hz, shortest_us=shortest_us, alpha=alpha, seconds=seconds)
-    if longest_us is None and alpha <= 1:
-        raise InputError(
-            f"a Pareto distribution with alpha = {alpha:g} has no mean",
-            fix="give longest_us, or alpha above 1",
-        )
-    if longest_us is not None and not longest_us > shortest_us:
+    if not longest_us > shortest_us:
         raise InputError(f"longest_us = {longest_us:g} is not above shortest_us = {shortest_us:g}")
     rng = np.random.default_rng(seed)
-    start = _moments(rate_hz, seconds, rng)
-    beyond = 0.0 if longest_us is None else (shortest_us / longest_us) ** alpha
-    duration_us = shortest_us * (1 - rng.random(len(start)) * (1 - beyond)) ** (-1 / alpha)
+    count = max(1, rng.poisson(rate_hz * seconds))
+    start = np.sort(rng.random(count)) * seconds * 1e9
+    beyond = (shortest_us / longest_us) ** alpha
+    duration_us = shortest_us * (1 - rng.random(count) * (1 - beyond)) ** (-1 / alpha)
     name = f"pareto {rate_hz:g} Hz, {shortest_us:g} µs, alpha {alpha:g}"
     return Detours(
-        start, duration_us * 1e3, seconds * 1e9, np.zeros(len(start), np.int32), (name,), name
+        start, duration_us * 1e3, seconds * 1e9, np.zeros(count, np.int32), (name,), name
     )
-
-
-def _moments(rate_hz: float, seconds: float, rng: np.random.Generator) -> np.ndarray:
-    count = max(1, rng.poisson(rate_hz * seconds))
-    return np.sort(rng.random(count)) * seconds * 1e9
 
 
 def _positive(**numbers: float) -> None:

@@ -4,23 +4,15 @@ Owns `simulate` and the errors of a schedule that can't be carried out; the engi
 simulator_c/engine.c.
 """
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from ..errors import InputError
-from ._binding import (
-    UNIT_NS,
-    bind_network,
-    bind_noise,
-    bind_schedule,
-    check_range,
-    mode_number,
-)
+from ._binding import UNIT_NS, bind_network, bind_noise, bind_schedule, check_range
 from ._simulator import ffi, lib
 from .loggops import LogGOPS
-from .noise import Detours, Noise
+from .noise import Noise
 from .result import Record, Result
 from .schedule import SEND, Schedule, ScheduleError
 
@@ -34,11 +26,8 @@ class Deadlock(ScheduleError):
 def simulate(
     schedule: Schedule,
     network: LogGOPS = LogGOPS(),
-    noise: Noise | Detours | Sequence[Detours] | None = None,
+    noise: Noise | None = None,
     *,
-    phases_ns: np.ndarray | None = None,
-    cosched: bool = False,
-    seed: int = 0,
     mode: str = "exact",
     critical_path: bool = False,
 ) -> Result:
@@ -52,9 +41,7 @@ def simulate(
     network
         LogGOPS parameters.
     noise
-        Where it strikes whom (`Noise`), or a trace for all ranks, or one trace a rank; None: none.
-    phases_ns, cosched, seed
-        For traces that are not yet on ranks; see `Noise.on_ranks`.
+        Which traces strike which ranks: `Noise.on_ranks`; None: none.
     mode
         "exact": whole picoseconds, no edges in a trace. "compat": whole nanoseconds, equal to the
         reference simulator LogGOPSim. See the notes.
@@ -113,61 +100,25 @@ def simulate(
     >>> simulate(pair, LogGOPS(L=2000, o=500, g=1000, G=1)).finish_ns
     array([ 500., 3007.])
     """
-    mode_number(mode)
-    noise = _on_ranks(noise, schedule.ranks, phases_ns, cosched, seed)
+    bound_network = bind_network(network, mode)
+    if noise is not None and getattr(noise, "ranks", None) != schedule.ranks:
+        raise InputError(
+            f"{noise!r} for a schedule of {schedule.ranks} ranks",
+            fix=f"Noise.on_ranks(trace, {schedule.ranks})",
+        )
     check_range(schedule, network, mode)
     record = Record.empty(schedule) if critical_path else None
+    finish, injected = (np.zeros(schedule.ranks, np.uint64) for _ in range(2))
+    times = [ffi.from_buffer("uint64_t[]", array) for array in (finish, injected)]
+    outcome = ffi.new("struct nb_outcome *", {"finish": times[0], "noise": times[1]})
+    bound_noise = bind_noise(noise, mode)
+    bound_record = ffi.NULL if record is None else record.bind()
+    stop = lib.nb_simulate(
+        bind_schedule(schedule), bound_network, bound_noise, bound_record, outcome
+    )
+    _raise_for(stop, schedule, outcome)
     unit = UNIT_NS[mode]
-    finish = np.zeros(schedule.ranks, np.uint64)
-    injected = None if noise is None else np.zeros(schedule.ranks, np.uint64)
-    _run(schedule, bind_network(network, mode), noise, mode, record, finish, injected)
-    noise_ns = np.zeros(schedule.ranks) if injected is None else injected * unit
-    return Result(finish * unit, noise_ns, schedule, network, noise, mode, record)
-
-
-def _on_ranks(
-    noise: Noise | Detours | Sequence[Detours] | None,
-    ranks: int,
-    phases_ns: np.ndarray | None,
-    cosched: bool,
-    seed: int,
-) -> Noise | None:
-    if noise is None:
-        return None
-    if not isinstance(noise, Noise):
-        return Noise.on_ranks(noise, ranks, seed, cosched, phases_ns)
-    if noise.ranks != ranks:
-        raise InputError(f"noise on {noise.ranks} ranks for a schedule of {ranks}")
-    if phases_ns is not None:
-        raise InputError(
-            "the noise has phases already", fix="give a trace, or set the phases in Noise.on_ranks"
-        )
-    return noise
-
-
-def _run(
-    schedule: Schedule,
-    network: object,
-    noise: Noise | None,
-    mode: str,
-    record: Record | None,
-    finish: np.ndarray,
-    injected: np.ndarray | None,
-) -> None:
-    """Carry it out."""
-    outcome = ffi.new("struct nb_outcome *")
-    pointers = [
-        ffi.from_buffer("uint64_t[]", finish),
-        ffi.NULL if injected is None else ffi.from_buffer("uint64_t[]", injected),
-    ]
-    outcome.finish, outcome.noise = pointers
-    bound = [
-        bind_schedule(schedule),
-        network,
-        bind_noise(noise, mode),
-        ffi.NULL if record is None else record.bind(),
-    ]
-    _raise_for(lib.nb_simulate(*bound, outcome), schedule, outcome)
+    return Result(finish * unit, injected * unit, schedule, network, noise, mode, record)
 
 
 def _raise_for(stop: int, schedule: Schedule, outcome: Any) -> None:

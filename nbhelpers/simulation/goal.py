@@ -48,8 +48,7 @@ def read_goal(path: str | Path) -> Schedule:
     Text: the dialect of the reference (Hoefler, Schneider, Lumsdaine, "LogGOPSim", LSAP 2010), with
     labels in any order, forward references, rank blocks in any order, options (tag, cpu, nic) in
     any order, and comments (`//` and `/* */`) wherever a blank may stand. `schedule.line` has the
-    line of each operation, `schedule.label` its label. A 0 stands for the peer and the tag of a
-    calculation.
+    line of each operation. A 0 stands for the peer and the tag of a calculation.
 
     Parameters
     ----------
@@ -172,9 +171,8 @@ def write_goal(schedule: Schedule, path: str | Path, *, binary: bool | None = No
 
     Notes
     -----
-    Labels that were read are written again if every operation has one, else they are l1, l2, … in
-    each rank. A rank's dependencies follow its operations, grouped by the operation that is needed:
-    their order in that group decides which operation is released first.
+    Labels are l1, l2, … in each rank. A rank's dependencies follow its operations, grouped by the
+    operation that is needed: their order in that group decides which is released first.
     """
     path = Path(path)
     binary = path.name.removesuffix(".gz").endswith(".bin") if binary is None else binary

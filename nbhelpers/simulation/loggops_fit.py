@@ -3,9 +3,7 @@
 Owns the fit: numbers in, parameters with intervals out. Pure; `nbhelpers.mpi.pingpong` measures.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import asdict, dataclass, field
 
 import numpy as np
 import pandas as pd
@@ -14,11 +12,11 @@ from ..errors import InputError
 from .loggops import LogGOPS
 
 FAMILIES = ("roundtrip", "burst", "delayed")
-PARAMETERS = ("L", "o", "g", "G", "O", "S")
+UNITS = {"L": "ns", "o": "ns", "g": "ns", "G": "ns a byte", "O": "ns a byte", "S": "bytes"}
 UNLIMITED = 2**40  # S where no size was found to wait for its receive
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False)
 class LogGOPSFit:
     """LogGOPS parameters of a machine, and how well they describe it.
 
@@ -32,10 +30,7 @@ class LogGOPSFit:
     """
 
     network: LogGOPS
-    table: pd.DataFrame
-
-    def __repr__(self) -> str:
-        return f"LogGOPSFit({self.network})"
+    table: pd.DataFrame = field(repr=False)
 
 
 def fit_loggops(
@@ -100,16 +95,22 @@ def fit_loggops(
     [1000.0, 500.0, 600.0, 0.5, 0.0]
     """
     _check(times)
-    rounds = np.unique(times["round"])
-    cells, late = _cells(times, rounds), _late(times)
-    costs, S = _costs(cells, quantile), _threshold(late)
-    network = _parameters(costs, S)
-    rng, draws = np.random.default_rng(seed), []
+    rounds = [part for _, part in times.groupby("round")]
+    rng, drawn = np.random.default_rng(seed), []
     for _ in range(resamples):
-        drawn = rng.integers(0, len(rounds), len(rounds))
-        again = _parameters(_costs(cells, quantile, drawn), _threshold(late, drawn))
-        draws.append([getattr(again, name) for name in PARAMETERS])
-    return LogGOPSFit(network, _table(network, draws, len(rounds)))
+        chosen = rng.integers(0, len(rounds), len(rounds))
+        drawn.append(_parameters(pd.concat([rounds[one] for one in chosen]), quantile))
+    network, draws = _parameters(times, quantile), pd.DataFrame(map(asdict, drawn))
+    table = pd.DataFrame(
+        {
+            "value": pd.Series(asdict(network), dtype=float),
+            "low": draws.quantile(0.025),
+            "high": draws.quantile(0.975),
+            "unit": pd.Series(UNITS),
+            "n": len(rounds),
+        }
+    )
+    return LogGOPSFit(network, table.loc[list(UNITS)].rename_axis("parameter"))
 
 
 def _check(times: pd.DataFrame) -> None:
@@ -129,57 +130,23 @@ def _check(times: pd.DataFrame) -> None:
 # --- what a message costs, by size ----------------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False)
-class _Cells:
-    """Times without the pauses: ns[families, sizes, rounds, repetitions]; NaN: there is none."""
-
-    sizes: np.ndarray
-    more: np.ndarray  # [families, sizes]: messages beyond the first, at least 1
-    ns: np.ndarray
-
-
-def _cells(times: pd.DataFrame, rounds: np.ndarray) -> _Cells:
-    kept = times[times["family"].isin(FAMILIES)]
-    sizes = np.unique(kept["bytes"])
-    place = [
-        kept["family"].map(FAMILIES.index).to_numpy(int),
-        np.searchsorted(sizes, kept["bytes"]),
-        np.searchsorted(rounds, kept["round"]),
-    ]
-    repetition = kept.groupby(["family", "bytes", "round"]).cumcount().to_numpy()
-    shape = (len(FAMILIES), len(sizes), len(rounds), int(repetition.max()) + 1)
-    ns, more = np.full(shape, np.nan), np.ones(shape[:2])
-    ns[*place, repetition] = kept["ns"] - kept["delay_ns"] * (kept["messages"] - 1)
-    more[place[0], place[1]] = np.maximum(kept["messages"] - 1, 1)
-    return _Cells(sizes, more, ns)
-
-
-def _costs(cells: _Cells, quantile: float, rounds: Any = slice(None)) -> pd.DataFrame:
+def _costs(times: pd.DataFrame, quantile: float) -> pd.DataFrame:
     """Index bytes; columns roundtrip (half of one), burst and delayed (of one message more), ns."""
-    drawn = cells.ns[:, :, rounds].reshape(*cells.ns.shape[:2], -1)
-    typical = (np.nanquantile if np.isnan(drawn).any() else np.quantile)(drawn, quantile, axis=2)
-    trip, burst, delayed = typical
-    costs = {
-        "roundtrip": trip / 2,
-        "burst": (burst - trip) / cells.more[1],
-        "delayed": (delayed - trip) / cells.more[2],
-    }
-    index = pd.Index(cells.sizes, name="bytes")
-    return pd.DataFrame(costs, index=index).dropna().clip(lower=0)
+    more = times["messages"] - 1
+    cells = times.assign(ns=times["ns"] - times["delay_ns"] * more, more=more.clip(lower=1))
+    cells = cells.groupby(["family", "bytes"])
+    ns = cells["ns"].quantile(quantile).unstack("family")
+    trip, more = ns["roundtrip"], cells["more"].first().unstack("family")
+    costs = {"roundtrip": trip / 2}
+    costs |= {name: (ns[name] - trip) / more[name] for name in ("burst", "delayed")}
+    return pd.DataFrame(costs).dropna().clip(lower=0)
 
 
-def _late(times: pd.DataFrame) -> pd.DataFrame:
-    """The shortest late send of each round (index) and size (column), as a share of the delay."""
-    late = times[times["family"] == "late"]
-    share = late["ns"] / late["delay_ns"]
-    return share.groupby([late["round"], late["bytes"]]).min().unstack()
-
-
-def _threshold(late: pd.DataFrame, rounds: Any = slice(None)) -> int:
+def _threshold(times: pd.DataFrame) -> int:
     """The largest size below the first whose send waits for its late receive."""
-    if late.empty:
-        return UNLIMITED
-    waits = late.iloc[rounds].min() > 0.5
+    late = times[times["family"] == "late"]
+    share = (late["ns"] / late["delay_ns"]).groupby(late["bytes"]).min()
+    waits = share > 0.5
     if not waits.any():
         return UNLIMITED
     eager = waits.index[waits.index < waits.idxmax()]
@@ -199,8 +166,9 @@ def _line(sizes: np.ndarray, ns: np.ndarray, least: float = 0.0) -> tuple[float,
     return float(a), max(0.0, float(b))
 
 
-def _parameters(costs: pd.DataFrame, S: int) -> LogGOPS:
+def _parameters(times: pd.DataFrame, quantile: float) -> LogGOPS:
     """Overheads and g from eager messages, L and G from all."""
+    costs, S = _costs(times, quantile), _threshold(times)
     eager = costs[costs.index <= S]
     eager = costs if len(eager) < 2 else eager
     o, O = _line(eager.index.to_numpy(float), eager["delayed"].to_numpy())
@@ -208,18 +176,3 @@ def _parameters(costs: pd.DataFrame, S: int) -> LogGOPS:
     gaps = eager["burst"].to_numpy() - (eager.index.to_numpy(float) - 1) * G
     g = max(o, float(np.median(gaps[: (len(gaps) + 1) // 2])))
     return LogGOPS(L=trip - 2 * o, o=o, g=g, G=G, O=min(O, G), S=S)
-
-
-def _table(network: LogGOPS, draws: Sequence[Sequence[float]], rounds: int) -> pd.DataFrame:
-    low, high = np.quantile(np.array(draws, float), [0.025, 0.975], axis=0)
-    units = ["ns", "ns", "ns", "ns a byte", "ns a byte", "bytes"]
-    return pd.DataFrame(
-        {
-            "value": [float(getattr(network, name)) for name in PARAMETERS],
-            "low": low,
-            "high": high,
-            "unit": units,
-            "n": rounds,
-        },
-        index=pd.Index(PARAMETERS, name="parameter"),
-    )

@@ -8,7 +8,6 @@ anew of them or left out, and how they are spread over ranks.
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -16,20 +15,21 @@ import pandas as pd
 from ..errors import InputError
 from ..tracing import cached_detours, record_detours
 from ..tracing.netgauge import read_netgauge
-from .noise import Detours, Noise
+from .detours import Detours
+from .noise import Noise
 
-Recording: TypeAlias = pd.DataFrame | Detours | Sequence[Detours] | str | Path | None
 
-
-def traces_of(recording: Recording = None, seconds: float = 10.0) -> list[Detours]:
+def traces_of(
+    recording: pd.DataFrame | str | Path | None = None, seconds: float = 10.0
+) -> list[Detours]:
     """Noise traces of a machine, one a CPU (and run).
 
     Parameters
     ----------
     recording
         Detours (`record_detours`), or noise events of runs of one length, with that length as
-        attrs["seconds"]; a file: JSON of `cached_detours`, or Netgauge's format; traces, which stay
-        as they are; None: detours are recorded now.
+        attrs["seconds"]; a file: JSON of `cached_detours`, or Netgauge's format; None: detours are
+        recorded now.
     seconds
         How long to record now.
 
@@ -39,37 +39,19 @@ def traces_of(recording: Recording = None, seconds: float = 10.0) -> list[Detour
         Nothing was recorded, not a table of detours, or one that does not say how long was
         recorded.
     """
-    if isinstance(recording, Detours):
-        return [recording]
-    if isinstance(recording, (str, Path)):
-        return _of_table(_read(recording))
     if recording is None:
-        return _of_table(record_detours(seconds, fixed="time"))
-    if isinstance(recording, pd.DataFrame):
-        return _of_table(recording)
-    traces = list(recording)
-    if not traces or not all(isinstance(trace, Detours) for trace in traces):
-        raise InputError(
-            "not a recording of noise", fix="a table of detours or noise events, a file, or traces"
-        )
-    return traces
-
-
-def _read(path: str | Path) -> pd.DataFrame:
-    if Path(path).suffix == ".json":
-        return cached_detours(path, 0, recorded_only=True)
-    return read_netgauge(path)
-
-
-def _of_table(table: pd.DataFrame) -> list[Detours]:
+        table = record_detours(seconds, fixed="time")
+    elif isinstance(recording, pd.DataFrame):
+        table = recording
+    elif Path(recording).suffix == ".json":
+        table = cached_detours(recording, 0, recorded_only=True)
+    else:
+        table = read_netgauge(recording)
     missing = {"cpu", "start_ns", "duration_ns"} - set(table.columns)
     if missing or table.empty:
+        without = f"a table without {', '.join(sorted(missing))}"
         raise InputError(
-            (
-                "no noise was recorded"
-                if not missing
-                else f"a table without {', '.join(sorted(missing))}"
-            ),
+            without if missing else "no noise was recorded",
             where="recording",
             fix="record for longer, or pass what record_detours or read_traces gave",
         )
@@ -83,17 +65,17 @@ def _of_table(table: pd.DataFrame) -> list[Detours]:
                 " nbhelpers.simulation.machines.traces_of_runs"
             ),
         )
-    period_ns = float(table.attrs["seconds"]) * 1e9
     by = ["run", "cpu"] if "run" in table else ["cpu"]
     return [
-        _trace(events, period_ns, " ".join(f"{name} {value}" for name, value in zip(by, key)))
-        for key, events in table.groupby(by)
+        _trace(part, table.attrs["seconds"], " ".join(f"{a} {b}" for a, b in zip(by, key)))
+        for key, part in table.groupby(by)
     ]
 
 
-def _trace(events: pd.DataFrame, period_ns: float, name: str) -> Detours:
-    last_ns = float((events["start_ns"] + events["duration_ns"]).max())
-    return Detours.from_table(events.sort_values("start_ns"), max(period_ns, last_ns), name)
+def _trace(table: pd.DataFrame, seconds: float, name: str) -> Detours:
+    """What a CPU lost in so many seconds, or until the end of its last detour if that is later."""
+    last_ns = float((table["start_ns"] + table["duration_ns"]).max())
+    return Detours.from_table(table, max(float(seconds) * 1e9, last_ns), name)
 
 
 def traces_of_runs(events: pd.DataFrame, runs: pd.DataFrame) -> list[Detours]:
@@ -133,19 +115,10 @@ def traces_of_runs(events: pd.DataFrame, runs: pd.DataFrame) -> list[Detours]:
         )
     lost = events.assign(duration_ns=events["end_ns"] - events["start_ns"])
     traces = [
-        Detours.from_table(
-            part, max(seconds[run] * 1e9, float(part["end_ns"].max())), f"run {run}, CPU {cpu}"
-        )
+        _trace(part, seconds[run], f"run {run}, CPU {cpu}")
         for (run, cpu), part in lost.groupby(["run", "cpu"], sort=True)
     ]
-    return [trace for trace in traces if _has_time(trace)]
-
-
-def _has_time(trace: Detours) -> bool:
-    try:
-        return trace.overhead < 1
-    except InputError:  # no time is left at all
-        return False
+    return [trace for trace in traces if trace.overhead < 1]
 
 
 def spread_over(

@@ -11,16 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..errors import InputError
-from .detours import Detours, pareto, periodic, poisson
-
-__all__ = [
-    "Detours",
-    "NOISELESS",
-    "Noise",
-    "pareto",
-    "periodic",
-    "poisson",
-]
+from .detours import Detours
 
 NOISELESS = -1
 
@@ -58,7 +49,7 @@ class Noise:
         seed: int = 0,
         cosched: bool = False,
         phases_ns: np.ndarray | float | None = None,
-        noisy: Sequence[int] | np.ndarray | None = None,
+        noisy: Sequence[int] | None = None,
         which: np.ndarray | None = None,
     ) -> "Noise":
         """Spread a trace, or several, over ranks.
@@ -77,8 +68,8 @@ class Noise:
         phases_ns
             [P] or one number, instead of draws.
         noisy
-            The ranks that have noise, as numbers or as bool[P]; None = all. A rank's phase doesn't
-            depend on which others are noisy.
+            The ranks that have noise; None = all. A rank's phase doesn't depend on which others
+            are noisy.
         which
             int[P], which of the traces each rank has; −1 for none.
 
@@ -88,31 +79,24 @@ class Noise:
             Numbers that don't fit each other.
         """
         traces = (trace,) if isinstance(trace, Detours) else tuple(trace)
-        rank_trace = _assigned(traces, ranks, which, _noisy(noisy, ranks))
+        rank_trace = _assigned(traces, ranks, which)
+        if noisy is not None:
+            rank_trace[_others(noisy, ranks)] = NOISELESS
         if phases_ns is None:
             return cls(traces, rank_trace, _drawn(traces, rank_trace, seed, cosched), seed, cosched)
-        phases = (
-            np.broadcast_to(np.asarray(phases_ns), (ranks,))
-            if np.ndim(phases_ns) == 0
-            else np.asarray(phases_ns)
-        )
-        if phases.shape != (ranks,):
-            raise InputError(f"{len(phases)} phases for {ranks} ranks")
-        if not np.isfinite(phases).all() or phases.min() < 0:
-            raise InputError("a phase must be 0 ns or more", where=f"rank {int(np.argmin(phases))}")
-        if phases.max() >= 2**62:
+        if np.shape(phases_ns) not in ((), (ranks,)):
+            raise InputError(f"{np.size(phases_ns)} phases for {ranks} ranks")
+        phases = np.broadcast_to(np.asarray(phases_ns), (ranks,))
+        possible = (phases >= 0) & (phases < 2**62)
+        if not possible.all():
+            rank = int(np.argmin(possible))
             raise InputError(
-                f"a phase of {phases.max():g} ns",
-                where=f"rank {int(np.argmax(phases))}",
-                why="it must stay below 2^62 ns (146 years)",
+                f"a phase of {phases[rank]:g} ns",
+                where=f"rank {rank}",
+                why="it must be 0 or more, and below 2^62 ns (146 years)",
             )
-        return cls(
-            traces,
-            rank_trace,
-            np.ascontiguousarray(phases, np.int64),
-            None,
-            bool((phases == phases[0]).all()),
-        )
+        together = bool((phases == phases[0]).all())
+        return cls(traces, rank_trace, phases.astype(np.int64), None, together)
 
     @property
     def ranks(self) -> int:
@@ -158,7 +142,8 @@ class Noise:
         phase %= period
         if phase.max(initial=0) < 2**53:
             return phase * 1000 % period
-        return _times_1000(phase, period)
+        # Python's integers have any length where NumPy's would overflow
+        return np.array([1000 * int(a) % int(p) for a, p in zip(phase, period)], np.int64)
 
     def __repr__(self) -> str:
         noisy = int((self.rank_trace != NOISELESS).sum())
@@ -175,48 +160,30 @@ class Noise:
         )
 
 
-def _times_1000(phase: np.ndarray, period: np.ndarray) -> np.ndarray:
-    """1000 phase mod period, by Python's integers of any length where NumPy's would overflow."""
-    return np.array([1000 * int(a) % int(p) for a, p in zip(phase, period)], np.int64)
-
-
-def _noisy(noisy: Sequence[int] | np.ndarray | None, ranks: int) -> np.ndarray:
-    if noisy is None:
-        return np.ones(ranks, bool)
+def _others(noisy: Sequence[int], ranks: int) -> np.ndarray:
+    """The ranks that are not among the noisy ones."""
     chosen = np.asarray(noisy)
-    if chosen.dtype == bool and chosen.shape == (ranks,):
-        return chosen
-    if chosen.ndim != 1 or (
-        chosen.size and (chosen.dtype.kind not in "iu" or chosen.min() < 0 or chosen.max() >= ranks)
-    ):
-        raise InputError(f"`noisy` must be ranks of 0 to {ranks - 1}, or a bool for each")
-    mask = np.zeros(ranks, bool)
-    mask[chosen.astype(np.int64)] = True
-    return mask
+    if len(chosen) and (chosen.dtype.kind not in "iu" or not np.isin(chosen, range(ranks)).all()):
+        raise InputError(f"`noisy` must be ranks of 0 to {ranks - 1}")
+    return np.setdiff1d(np.arange(ranks), chosen)
 
 
-def _assigned(
-    traces: tuple[Detours, ...], ranks: int, which: np.ndarray | None, noisy: np.ndarray
-) -> np.ndarray:
+def _assigned(traces: tuple[Detours, ...], ranks: int, which: np.ndarray | None) -> np.ndarray:
+    """int32[ranks]: which trace each has."""
     if which is None:
         if len(traces) not in (1, ranks):
             raise InputError(
                 f"{len(traces)} traces for {ranks} ranks",
                 fix="give one for all, one a rank, or `which`",
             )
-        chosen = np.zeros(ranks, np.int32) if len(traces) == 1 else np.arange(ranks, dtype=np.int32)
-    else:
-        chosen = np.asarray(which)
-        if (
-            chosen.shape != (ranks,)
-            or chosen.dtype.kind not in "iu"
-            or chosen.min() < NOISELESS
-            or chosen.max() >= len(traces)
-        ):
-            raise InputError(
-                f"`which` must name one of {len(traces)} traces (or −1) for each of {ranks} ranks"
-            )
-    return np.where(noisy, chosen, NOISELESS).astype(np.int32)
+        return np.resize(np.arange(len(traces), dtype=np.int32), ranks)
+    chosen = np.asarray(which)
+    known = np.isin(chosen, range(NOISELESS, len(traces)))
+    if chosen.shape != (ranks,) or chosen.dtype.kind not in "iu" or not known.all():
+        raise InputError(
+            f"`which` must name one of {len(traces)} traces (or −1) for each of {ranks} ranks"
+        )
+    return chosen.astype(np.int32)
 
 
 def _drawn(

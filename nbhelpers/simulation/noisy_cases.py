@@ -12,11 +12,11 @@ import numpy as np
 import pandas as pd
 
 from ..statistics import bootstrap_interval
+from .detours import Detours
 from .engine import simulate
 from .loggops import LogGOPS
 from .machines import spread_over
-from .noise import Detours
-from .replicates import Replicates, replicate
+from .replicates import replicate
 from .schedule import Schedule
 
 Traces = Detours | Sequence[Detours]
@@ -79,61 +79,55 @@ def slowdowns(
     >>> table["ideal_us"].tolist()
     [11.0, 33.0]
     """
-    rows = []
-    made: tuple[Any, Any] = (None, None)
+    rows: list[dict] = []
+    last: Any = None
     for case in cases.to_dict("records"):
-        build = _program(case, programs)
-        if made[0] != (build.func, build.args, build.keywords):
-            made = ((build.func, build.args, build.keywords), build())
-        network = networks if isinstance(networks, LogGOPS) else networks[_network(case)]
-        call = partial(simulate, made[1], network, mode=case.get("mode", "exact"))
+        program, options = _program(case, programs)
+        if last != (program, options):
+            last = program, options
+            schedule = program if isinstance(program, Schedule) else program(**options)
+        network = networks
+        if isinstance(network, Mapping):
+            network = network[case["network" if "network" in case else "noise"]]
+        call = partial(simulate, schedule, network, mode=case.get("mode", "exact"))
+        ideal_ns = call().makespan_ns
+        ideal = {f"ideal_{unit}": ideal_ns / 1e3 / _US[unit]}
         if noises is None:
-            rows.append(case | {f"ideal_{unit}": call().makespan_ns / 1e3 / _US[unit]})
+            rows.append(case | ideal)
             continue
         traces = noises[case["noise"]]
         traces = [traces] if isinstance(traces, Detours) else traces
-        noise = spread_over(traces, made[1].ranks, 0, case.get("cosched", False))
+        noise = spread_over(traces, schedule.ranks, 0, case.get("cosched", False))
         found = replicate(call, noise, case.pop("seeds", seeds))
         own = {"overhead_share": float(np.mean([trace.overhead for trace in traces]))}
-        rows.append(case | own | _summary(found, unit))
+        rows.append(case | own | ideal | _summary(found / ideal_ns, ideal_ns, unit))
     return pd.DataFrame(rows)
 
 
-def _program(case: dict, programs: Program | Mapping[Any, Program]) -> partial[Schedule]:
-    """The call that makes the schedule of a case."""
+def _program(case: dict, programs: Program | Mapping[Any, Program]) -> tuple[Program, dict]:
+    """The program of a case, and which columns are its parameters."""
+    program: Any = programs
     if isinstance(programs, Mapping):
-        first = next(iter(programs))
-        values = list(case.values())
+        first, values = next(iter(programs)), list(case.values())
         program = programs[tuple(values[: len(first)]) if isinstance(first, tuple) else values[0]]
-    else:
-        program = programs
     if isinstance(program, Schedule):
-        return partial(_as_it_is, program)
+        return program, {}
     known = signature(program).parameters
     bound = program.keywords if isinstance(program, partial) else {}
-    given = {name: value for name, value in case.items() if name in known and name not in bound}
-    return partial(program, **given)
+    return program, {name: case[name] for name in case if name in known and name not in bound}
 
 
-def _as_it_is(schedule: Schedule) -> Schedule:
-    return schedule
-
-
-def _network(case: dict) -> Any:
-    return case["network"] if "network" in case else case["noise"]
-
-
-def _summary(found: Replicates, unit: str) -> dict[str, float]:
-    values, ideal_us = found.slowdown, found.ideal_ns / 1e3
-    low, high = bootstrap_interval(values, "median", level=0.95)
-    ends = {"median": float(np.median(values)), "low": low, "high": high}
+def _summary(slowdown: np.ndarray, ideal_ns: float, unit: str) -> dict[str, float]:
+    low, high = bootstrap_interval(slowdown, "median", level=0.95)
+    median = float(np.median(slowdown))
     return {
-        f"ideal_{unit}": ideal_us / _US[unit],
-        f"noisy_{unit}": ends["median"] * ideal_us / _US[unit],
-        **ends,
-        "least": float(values.min()),
-        "most": float(values.max()),
-        "seeds": len(values),
+        f"noisy_{unit}": median * (ideal_ns / 1e3) / _US[unit],
+        "median": median,
+        "low": low,
+        "high": high,
+        "least": float(slowdown.min()),
+        "most": float(slowdown.max()),
+        "seeds": len(slowdown),
     }
 
 

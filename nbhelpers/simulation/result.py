@@ -12,8 +12,7 @@ import pandas as pd
 
 from ..errors import InputError
 from . import _path
-from ._binding import UNIT_NS, _struct
-from ._simulator import ffi
+from ._binding import UNIT_NS, _buffers, _struct
 from .loggops import LogGOPS
 from .noise import Noise
 from .schedule import Schedule
@@ -61,13 +60,7 @@ class Record:
 
     def bind(self) -> object:
         """`struct nb_record *`."""
-        return _struct(
-            "struct nb_record *",
-            {
-                name: ffi.from_buffer(f"{array.dtype}_t[]", array)
-                for name, array in vars(self).items()
-            },
-        )
+        return _struct("struct nb_record *", _buffers(vars(self)))
 
 
 @dataclass(frozen=True, eq=False, repr=False)

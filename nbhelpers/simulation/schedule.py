@@ -5,7 +5,7 @@ Owns the arrays (operations by rank, in file order), their building, their check
 operation is named in an error.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -58,8 +58,6 @@ class Schedule:
         The same for who may start once an operation has *begun* (`irequires`).
     line
         int32[N] or empty; the line of the file each operation stands in (0: not known).
-    label
-        The label of each operation, or empty.
     name
         What it is, for errors and titles: a file, a pattern.
 
@@ -86,7 +84,6 @@ class Schedule:
     begun_start: np.ndarray = field(default_factory=lambda: _NONE)
     begun_op: np.ndarray = field(default_factory=lambda: _NONE)
     line: np.ndarray = field(default_factory=lambda: _NONE)
-    label: Sequence[str] = ()
     name: str = "schedule"
 
     @classmethod
@@ -103,7 +100,6 @@ class Schedule:
         requires: Edges | None = None,
         irequires: Edges | None = None,
         line: np.ndarray | None = None,
-        label: Sequence[str] = (),
         name: str = "schedule",
     ) -> "Schedule":
         """Build a schedule from arrays in rank order; nothing is copied that is already as it has
@@ -148,7 +144,6 @@ class Schedule:
             begun_start=begun[0],
             begun_op=begun[1],
             line=_NONE if line is None else _integers("line", line, np.int32),
-            label=label,
             name=name,
         )
         return schedule.validate()
@@ -207,30 +202,19 @@ class Schedule:
         return local + self.rank_start[self.rank_of(needed)], needed
 
     def where(self, operation: int) -> str:
-        """An operation as a person would look for it: "rank 3, operation 5 (label l5, line 17):
-        recv 8 b from 2 tag 0".
+        """An operation as a person would look for it: "rank 3, operation 5 (line 17): recv 8 b
+        from 2 tag 0".
         """
         rank = int(self.rank_of(np.asarray(operation)))
-        notes = (
-            [f"label {self.label[operation]}"] if len(self.label) and self.label[operation] else []
-        )
-        notes += [f"line {self.line[operation]}"] if len(self.line) and self.line[operation] else []
-        return (
-            f"rank {rank}, operation {operation - int(self.rank_start[rank])}"
-            + (f" ({', '.join(notes)})" if notes else "")
-            + f": {self._statement(operation)}"
-        )
-
-    def _statement(self, operation: int) -> str:
+        number = operation - int(self.rank_start[rank])
+        line = f" (line {self.line[operation]})" if len(self.line) and self.line[operation] else ""
         kind, peer, size, tag = (
             int(self.column(name)[operation]) for name in ("kind", "peer", "size", "tag")
         )
-        if kind == CALC:
-            return f"calc {size}"
-        return (
-            f"{KIND_NAMES.get(kind, '?')} {size}b {'to' if kind == SEND else 'from'} {peer} tag"
-            f" {tag}"
-        )
+        said = f"{KIND_NAMES.get(kind, '?')} {size}"
+        if kind != CALC:
+            said += f"b {'to' if kind == SEND else 'from'} {peer} tag {tag}"
+        return f"rank {rank}, operation {number}{line}: {said}"
 
     def __repr__(self) -> str:
         return (

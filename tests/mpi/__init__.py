@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 
 from nbhelpers.errors import Unavailable
-from nbhelpers.mpi import installation
+from nbhelpers.measurement import run_once
+from nbhelpers.mpi import Calls, CallTrace, installation, read_calls
+from nbhelpers.workloads import Workload
 
 
 def lacking() -> str:
@@ -27,3 +29,13 @@ def built_program(name: str, folder: Path, here=None) -> Path:
     words = [(here or installation()).mpicc, "-O1", "-pthread", source, "-o", made]
     subprocess.run(list(map(str, words)), check=True, timeout=60)
     return made
+
+
+def traced_run(workload: Workload, folder: Path) -> tuple[dict, Calls]:
+    """The row of a run and its calls, also of ranks that died."""
+    trace = CallTrace(folder)
+    try:
+        row = run_once(workload, [trace])
+    finally:
+        trace.close()
+    return row, read_calls(folder / f"run-{row['run']:06d}")

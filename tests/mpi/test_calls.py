@@ -10,10 +10,10 @@ import pytest
 
 from nbhelpers import program
 from nbhelpers.errors import InputError
-from nbhelpers.mpi import installation, read_calls, trace_calls
+from nbhelpers.mpi import installation, read_calls
 from nbhelpers.workloads import Region
 
-from . import built_program, needs_mpi
+from . import built_program, needs_mpi, traced_run
 from .messages import matched_messages
 
 pytestmark = needs_mpi
@@ -27,7 +27,7 @@ def built(tmp_path_factory):
 
 def traced(command, ranks, folder, here=None):
     words = [*(here or installation()).command(ranks), *map(str, command)]
-    return trace_calls(program(words, region=Region("mpi"), timeout_s=60), folder)
+    return traced_run(program(words, region=Region("mpi"), timeout_s=60), folder)
 
 
 @pytest.fixture(scope="module")

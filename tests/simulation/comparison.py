@@ -6,7 +6,7 @@ import numpy as np
 
 from nbhelpers.simulation.schedule import Schedule
 
-COLUMNS = [field.name for field in fields(Schedule) if field.name not in ("line", "label", "name")]
+COLUMNS = [field.name for field in fields(Schedule) if field.name not in ("line", "name")]
 
 
 def same(one: Schedule, other: Schedule) -> None:

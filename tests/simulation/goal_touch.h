@@ -8,10 +8,10 @@
 
 static inline void touch(struct goal_columns *columns)
 {
-    struct goal_column *all[] = {&columns->kind,     &columns->peer,        &columns->size,
-                                 &columns->tag,      &columns->cpu,         &columns->nic,
-                                 &columns->done_op,  &columns->done_start,  &columns->begun_start,
-                                 &columns->begun_op, &columns->label_start, &columns->label_text};
+    struct goal_column *all[] = {&columns->kind,    &columns->peer,       &columns->size,
+                                 &columns->tag,     &columns->cpu,        &columns->nic,
+                                 &columns->done_op, &columns->done_start, &columns->begun_start,
+                                 &columns->begun_op};
     int64_t sum = 0;
 
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {

@@ -8,16 +8,10 @@ import numpy as np
 import pytest
 
 from nbhelpers.errors import InputError
-from nbhelpers.simulation import (
-    Detours,
-    LogGOPS,
-    applications,
-    known_network,
-    patterns,
-    simulate,
-)
+from nbhelpers.simulation import LogGOPS, Noise, applications, known_network, patterns, simulate
 from nbhelpers.simulation.schedule import CALC, RECV, SEND
 
+from . import trace_of
 from .cases import reference_cases
 from .dataflow import Flow, knowledge
 
@@ -79,13 +73,11 @@ def test_the_trace_ends_when_the_reference_simulator_says():
 def test_the_trace_under_noise_is_slowed_down_as_by_the_reference():
     """1000 Hz x 100 us: 46.66 s for 42.44 s (1.099), from runs of the reference simulator."""
     count = 100_000
-    noise = Detours(np.arange(count) * 1e6, np.full(count, 1e5), period_ns=count * 1e6)
+    trace = trace_of(np.arange(count) * 1e6, np.full(count, 1e5), count * 1e6)
     schedule = applications.traced_sweep3d()
     plain = simulate(schedule, mode="compat").makespan_ns
-    slow = [
-        simulate(schedule, noise=noise, seed=seed, mode="compat").makespan_ns / plain
-        for seed in range(5)
-    ]
+    noises = [Noise.on_ranks(trace, 4, seed) for seed in range(5)]
+    slow = [simulate(schedule, noise=one, mode="compat").makespan_ns / plain for one in noises]
     assert slow == pytest.approx([1.0993] * 5, abs=5e-4)
 
 

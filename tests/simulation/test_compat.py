@@ -7,8 +7,9 @@ import pytest
 
 from nbhelpers.simulation.engine import simulate
 from nbhelpers.simulation.loggops import LogGOPS
-from nbhelpers.simulation.noise import Detours, Noise
+from nbhelpers.simulation.noise import Noise
 
+from . import trace_of
 from .cases import reference_cases, reference_folder
 from .programs import to_schedule
 from .reference import Reference, parse_goal
@@ -21,7 +22,8 @@ def noise_of(case: dict) -> Noise | None:
     if not case["noise"]:
         return None
     noise = case["noise"]
-    trace = Detours(*np.loadtxt(CASES / noise["trace"], unpack=True))
+    start, duration = np.loadtxt(CASES / noise["trace"], unpack=True)
+    trace = trace_of(start, duration, start[-1])
     assert trace.compat_table[1] == noise["period_ns"]
     if noise["seed"] is not None:
         drawn = Noise.on_ranks(

@@ -8,11 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nbhelpers.errors import InputError
+from nbhelpers.simulation.detours import Detours, periodic
 from nbhelpers.simulation.engine import Deadlock, simulate
 from nbhelpers.simulation.loggops import LogGOPS
-from nbhelpers.simulation.noise import Detours, Noise, periodic
+from nbhelpers.simulation.noise import Noise
 from nbhelpers.simulation.schedule import Schedule
 
+from . import trace_of
 from .programs import random_fan_in, random_program, to_schedule
 from .reference import Op, Reference, Stuck, finish_exact
 
@@ -39,26 +41,14 @@ def random_trace(
     return start.tolist(), duration.tolist(), int(start[-1]) + int(rng.integers(50_000, 150_000))
 
 
-def compare(
-    program_seed: int, network: tuple, mode: str, noise_seed: int | None, **options
-) -> None:
-    compare_program(random_program(program_seed, **options), network, mode, noise_seed)
-
-
-def compare_program(
-    program: list[list[Op]], network: tuple, mode: str, noise_seed: int | None
-) -> None:
+def compare(program: list[list[Op]], network: tuple, mode: str, noise_seed: int | None) -> None:
     schedule = to_schedule(program)
     traces = phases = noise = None
     if noise_seed is not None:
         rng = np.random.default_rng(noise_seed)
         raw = [random_trace(rng) for _ in program]
         phases = rng.integers(0, 200_000, len(program))
-        noise = Noise.on_ranks(
-            [Detours(np.array(s, float), np.array(d, float), p) for s, d, p in raw],
-            len(program),
-            phases_ns=phases,
-        )
+        noise = Noise.on_ranks([trace_of(*one) for one in raw], len(program), phases_ns=phases)
         scale = 1000 if mode == "exact" else 1
         traces = [([v * scale for v in s], [v * scale for v in d], p * scale) for s, d, p in raw]
         phases = [int(phase) * scale for phase in phases]
@@ -96,39 +86,35 @@ def check_path(result) -> None:
         )
 
 
-@settings(max_examples=300, deadline=None)
-@given(st.integers(0, 10**9), st.sampled_from(NETWORKS), st.sampled_from(["exact", "compat"]))
-def test_one_cpu_without_noise(seed: int, network: tuple, mode: str):
-    compare(seed, network, mode, None, sizes=(0, 1, 2, 8, 100, 70000, 200000))
+SEEDS = st.integers(0, 10**9)
+MAYBE_NOISE = st.one_of(st.none(), st.integers(0, 10**6))
+
+
+@settings(max_examples=600, deadline=None)
+@given(SEEDS, st.sampled_from(NETWORKS), MAYBE_NOISE, st.sampled_from(["exact", "compat"]))
+def test_one_cpu(seed: int, network: tuple, noise: int | None, mode: str):
+    sizes = (1, 2, 8, 100, 700) if mode == "compat" and noise else (0, 1, 2, 8, 100, 70000, 200000)
+    compare(random_program(seed, sizes=sizes), network, mode, noise)
+
+
+COUNTS = st.integers(1, 3)
 
 
 @settings(max_examples=300, deadline=None)
-@given(
-    st.integers(0, 10**9),
-    st.sampled_from(NETWORKS),
-    st.integers(0, 10**6),
-    st.sampled_from(["exact", "compat"]),
-)
-def test_one_cpu_with_noise(seed: int, network: tuple, noise: int, mode: str):
-    compare(
-        seed,
-        network,
-        mode,
-        noise,
-        sizes=(1, 2, 8, 100, 700) if mode == "compat" else (0, 1, 2, 8, 100, 70000),
-    )
-
-
-@settings(max_examples=300, deadline=None)
-@given(
-    st.integers(0, 10**9),
-    st.sampled_from(NETWORKS + TODAY),
-    st.one_of(st.none(), st.integers(0, 10**6)),
-    st.integers(1, 3),
-    st.integers(1, 3),
-)
+@given(SEEDS, st.sampled_from(NETWORKS + TODAY), MAYBE_NOISE, COUNTS, COUNTS)
 def test_several_cpus_and_nics(seed: int, network: tuple, noise: int | None, cpus: int, nics: int):
-    compare(seed, network, "exact", noise, cpus=cpus, nics=nics, sizes=(0, 1, 2, 100, 5000))
+    program = random_program(seed, cpus=cpus, nics=nics, sizes=(0, 1, 2, 100, 5000, 1_000_003))
+    compare(program, network, "exact", noise)
+
+
+@settings(max_examples=150, deadline=None)
+@given(SEEDS, st.sampled_from(NETWORKS), MAYBE_NOISE, COUNTS, COUNTS)
+def test_several_cpus_and_nics_as_the_reference_has_them(
+    seed: int, network: tuple, noise: int | None, cpus: int, nics: int
+):
+    """Its events may lie in the past; the order is (time, number) all the same."""
+    program = random_program(seed, cpus=cpus, nics=nics, sizes=(1, 2, 100, 5000))
+    compare(program, network, "compat", noise)
 
 
 TIES = [
@@ -140,69 +126,22 @@ TIES = [
 
 
 @settings(max_examples=400, deadline=None)
-@given(
-    st.integers(0, 10**9),
-    st.sampled_from(NETWORKS + TODAY + TIES),
-    st.one_of(st.none(), st.none(), st.integers(0, 10**6)),
-)
+@given(SEEDS, st.sampled_from(NETWORKS + TODAY + TIES), MAYBE_NOISE)
 def test_fan_in_on_several_cpus_and_nics(seed: int, network: tuple, noise: int | None):
     """The engine moves waiting messages together; the slow implementation tries each again and
     again.
     """
-    compare_program(random_fan_in(seed), network, "exact", noise)
-
-
-@settings(max_examples=150, deadline=None)
-@given(
-    st.integers(0, 10**9),
-    st.sampled_from(NETWORKS),
-    st.integers(1, 3),
-    st.integers(1, 3),
-    st.booleans(),
-)
-def test_several_cpus_and_nics_as_the_reference_has_them(
-    seed: int, network: tuple, cpus: int, nics: int, noisy: bool
-):
-    """Its events may lie in the past; the order is (time, number) all the same."""
-    program = random_program(seed, cpus=cpus, nics=nics, sizes=(1, 2, 100, 5000))
-    rng = np.random.default_rng(seed)
-    raw, phases = [random_trace(rng) for _ in program], rng.integers(0, 200_000, len(program))
-    noise = (
-        Noise.on_ranks(
-            [Detours(np.array(s, float), np.array(d, float), p) for s, d, p in raw],
-            len(program),
-            phases_ns=phases,
-        )
-        if noisy
-        else None
-    )
-    try:
-        finish, injected = Reference(
-            program, network, raw if noisy else None, phases.tolist(), mode="compat"
-        ).run()
-    except Stuck:
-        with pytest.raises(Deadlock):
-            simulate(to_schedule(program), LogGOPS(*network), noise, mode="compat")
-        return
-    result = simulate(to_schedule(program), LogGOPS(*network), noise, mode="compat")
-    assert result.finish_ns.tolist() == finish and result.noise_ns.tolist() == injected
-
-
-@settings(max_examples=100, deadline=None)
-@given(st.integers(0, 10**9), st.sampled_from(TODAY), st.one_of(st.none(), st.integers(0, 10**6)))
-def test_todays_networks(seed: int, network: tuple, noise: int | None):
-    compare(seed, network, "exact", noise, sizes=(0, 1, 7, 4096, 1_000_003))
+    compare(random_fan_in(seed), network, "exact", noise)
 
 
 @settings(max_examples=15, deadline=None)
-@given(
-    st.integers(0, 10**9), st.sampled_from(NETWORKS), st.one_of(st.none(), st.integers(0, 10**6))
-)
+@given(SEEDS, st.sampled_from(NETWORKS), MAYBE_NOISE)
 def test_crowds(seed: int, network: tuple, noise: int | None):
     """Long lists: hundreds of messages between few ranks, so that lists become indexes and many
     wait for one CPU.
     """
-    compare(seed, network, "exact", noise, ranks=3, messages=250, sizes=(1, 8, 100))
+    program = random_program(seed, ranks=3, messages=250, sizes=(1, 8, 100))
+    compare(program, network, "exact", noise)
 
 
 @pytest.mark.parametrize(
@@ -263,7 +202,7 @@ def test_exact_equals_compat_where_there_is_nothing_to_mend(seed: int):
 def test_a_calculation_ends_when_it_has_had_its_time(seed: int, phase: int, work: int):
     rng = np.random.default_rng(seed)
     start, duration, period = random_trace(rng)
-    trace = Detours(np.array(start, float), np.array(duration, float), period)
+    trace = trace_of(start, duration, period)
     calc = Schedule.from_arrays(
         [3], [3, 3, 3], [-1] * 3, [work, 1, work // 3], requires=([1, 2], [0, 1])
     )
@@ -288,18 +227,16 @@ def test_look_ups_that_go_on_back_and_round(seed: int, cpus: int, crowded: bool)
         start, duration, period = start[:1], [min(duration[0], 50)], 10 * period
     phase, each = int(rng.integers(0, 3 * period)), 12
     work = rng.choice([0, 1, 30, 400, 5000, 70_000, 900_000, 8 * period], (cpus, each))
+    count, number = cpus * each, np.arange(cpus * each).reshape(cpus, each)
     chains = Schedule.from_arrays(
-        [cpus * each],
-        [3] * (cpus * each),
-        [-1] * (cpus * each),
+        [count],
+        [3] * count,
+        [-1] * count,
         work.ravel(),
         cpu=np.repeat(np.arange(cpus), each),
-        requires=(
-            np.arange(cpus * each).reshape(cpus, each)[:, 1:].ravel(),
-            np.arange(cpus * each).reshape(cpus, each)[:, :-1].ravel(),
-        ),
+        requires=(number[:, 1:].ravel(), number[:, :-1].ravel()),
     )
-    trace = Detours(np.array(start, float), np.array(duration, float), period)
+    trace = trace_of(start, duration, period)
     scaled = ([1000 * v for v in start], [1000 * v for v in duration], 1000 * period)
     ends = [0] * cpus
     for cpu in range(cpus):
@@ -311,14 +248,11 @@ def test_look_ups_that_go_on_back_and_round(seed: int, cpus: int, crowded: bool)
 
 
 def test_a_detour_that_strikes_while_another_is_made_up_for_counts():
-    trace = Detours(np.array([100.0, 190.0]), np.array([50.0, 30.0]), 10_000)
+    noise = Noise.on_ranks(trace_of([100, 190], [50, 30], 10_000), 1, phases_ns=0)
     calc = Schedule.from_arrays([1], [3], [-1], 180)
-    assert simulate(calc, noise=Noise.on_ranks(trace, 1, phases_ns=0)).finish_ns.tolist() == [
-        180 + 50 + 30
-    ]
-    assert simulate(
-        calc, noise=Noise.on_ranks(trace, 1, phases_ns=0), mode="compat"
-    ).finish_ns.tolist() == [180], "record 0 is skipped, 1 begins after 180"
+    assert simulate(calc, noise=noise).makespan_ns == 180 + 50 + 30
+    # record 0 is skipped, 1 begins after 180
+    assert simulate(calc, noise=noise, mode="compat").makespan_ns == 180
 
 
 def test_an_operation_longer_than_its_trace():
@@ -332,7 +266,7 @@ def test_compat_knows_long_operations_as_long_as_the_reference_does():
     """Begun before the trace's last detour: the rest of the one that runs, and all later ones;
     after it, the reference reads beyond its trace.
     """
-    trace = Detours(np.array([100.0, 5000.0, 9000.0]), np.array([50.0, 30.0, 7.0]))
+    trace = trace_of([100, 5000, 9000], [50, 30, 7], 9000)
     calc = Schedule.from_arrays([1], [3], [-1], 20_000)
     for phase, lost in ((0, 30 + 7), (120, 30 + 30 + 7), (9000, 7)):
         noise = Noise.on_ranks(trace, 1, phases_ns=phase)
@@ -348,24 +282,19 @@ def test_noise_while_waiting_for_bytes_is_absorbed():
     pair = Schedule.from_arrays([1, 1], [1, 2], [1, 0], 2**20)
     network = LogGOPS(L=1000, o=500, g=0, G=1, S=2**30)
     quiet = simulate(pair, network)
-    late = Detours(np.array([50_000.0]), np.array([20_000.0]), 10**9)
-    early = Detours(np.array([1600.0]), np.array([20_000.0]), 10**9)
-    assert simulate(pair, network, late, phases_ns=0).finish_ns[1] == quiet.finish_ns[1]
-    assert simulate(pair, network, early, phases_ns=0).finish_ns[1] == quiet.finish_ns[1] + 20_000
+    for start, lost in ((50_000, 0), (1600, 20_000)):
+        noise = Noise.on_ranks(trace_of([start], [20_000]), 2, phases_ns=0)
+        assert simulate(pair, network, noise).finish_ns[1] == quiet.finish_ns[1] + lost
 
 
 def test_noise_delays_the_message_it_strikes():
     pair = Schedule.from_arrays([1, 1], [1, 2], [1, 0], 1)
-    noise = Noise.on_ranks(
-        Detours(np.array([100.0]), np.array([5000.0]), 10**9), 2, phases_ns=0, noisy=[0]
-    )
+    noise = Noise.on_ranks(trace_of([100], [5000]), 2, phases_ns=0, noisy=[0])
     exact, compat = (
         simulate(pair, noise=noise, mode=mode).finish_ns for mode in ("exact", "compat")
     )
-    assert exact.tolist() == [6500, 10_500] and compat.tolist() == [
-        1500,
-        5500,
-    ], "compat skips the trace's first record"
+    assert exact.tolist() == [6500, 10_500]
+    assert compat.tolist() == [1500, 5500]  # it skips the trace's first record
 
 
 # --- what else exact fixes ------------------------------------------------------------------------

@@ -101,6 +101,10 @@ def schedule_of(plan):
     )
 
 
+LABELS = [
+    *("a", "B2", "x_y", "l1", "l2", "l9", "operation", "operation_1", "operation_2"),
+    *("tag", "to", "b", "requires", "abcdefgh", "abcdefghi"),
+]
 NOTHING = ["", " ", "\t", "  ", "/* x: send */", " /**/ ", "\r"]
 
 
@@ -112,26 +116,7 @@ def handwritten(plan, seed):
     gap = lambda: dice.choice([" ", "  ", "\t", " /* to 3 */ "])  # noqa: E731
     blocks, labels = [], []
     for rank, (operations, needs) in enumerate(plan):
-        names = dice.sample(
-            [
-                "a",
-                "B2",
-                "x_y",
-                "l1",
-                "l2",
-                "l9",
-                "operation",
-                "operation_1",
-                "operation_2",
-                "tag",
-                "to",
-                "b",
-                "requires",
-                "abcdefgh",
-                "abcdefghi",
-            ],
-            len(operations),
-        )
+        names = dice.sample(LABELS, len(operations))
         labels.append(names)
         lines = []
         for name, (kind, peer, size, tag, cpu, nic) in zip(names, operations, strict=True):
@@ -194,7 +179,6 @@ def test_handwritten_text(plan, seed, piece, packed, tmp_path, monkeypatch):
         changed.setattr(goal, "_PIECE_BYTES", piece)
         schedule = read_goal(path).validate()
     same(schedule, schedule_of(plan))
-    assert list(schedule.label) == labels
     lines = re.sub(
         r"/\*.*?\*/", lambda comment: re.sub(r"[^\n]", " ", comment[0]), text, flags=re.S
     ).split("\n")
@@ -209,17 +193,6 @@ def test_round_trips(plan, name, tmp_path):
     again = read_goal(write_goal(schedule, tmp_path / name)).validate()
     same(again, schedule)
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
-
-
-@EXAMPLES
-@given(plan=plans(), seed=st.integers(0, 2**32))
-def test_labels_survive_a_round_trip(plan, seed, tmp_path):
-    text, labels = handwritten(plan, seed)
-    (tmp_path / "a.goal").write_text(text)
-    first = read_goal(tmp_path / "a.goal")
-    second = read_goal(write_goal(first, tmp_path / "b.goal"))
-    same(first, second)
-    assert list(second.label) == labels
 
 
 def with_early_receives(schedule):
@@ -267,7 +240,7 @@ def test_nothing_is_left_of_a_file_that_could_not_be_written(tmp_path, monkeypat
 def reference_text(path):
     """The reference's dialect, read line by line with regular expressions."""
     opened = gzip.open if path.suffix == ".gz" else open
-    plan, labels, names = [], {}, []
+    plan, labels = [], {}
     with opened(path, "rt") as file:
         for line in file:
             line = line.strip()
@@ -283,7 +256,6 @@ def reference_text(path):
             elif statement:
                 label, kind, *numbers = statement.groups()
                 labels[label] = len(plan[-1][0])
-                names.append(label)
                 size, peer, tag, cpu, nic = (int(number or 0) for number in numbers)
                 plan[-1][0].append(
                     ({"send": SEND, "recv": RECV, "calc": CALC}[kind], peer, size, tag, cpu, nic)
@@ -292,7 +264,7 @@ def reference_text(path):
                 plan[-1][1].append((labels[need[1]], labels[need[3]], bool(need[2])))
             else:
                 assert line in ("", "}") or line.startswith("num_ranks"), line
-    return plan, names
+    return plan
 
 
 def reference_binary(plan):
@@ -361,33 +333,12 @@ def test_all_reference_cases(tmp_path):
     assert len(cases) > 50
     for name, case in cases.items():
         path = reference_folder() / name
-        schedule, (plan, names) = read_goal(path).validate(), reference_text(path)
+        schedule, plan = read_goal(path).validate(), reference_text(path)
         same(schedule, schedule_of(plan))
         assert (schedule.ranks, schedule.events) == (case["num_ranks"], case["events"])
         if len(schedule) < 5000:
             (tmp_path / "x.bin").write_bytes(reference_binary(plan))
             same(read_goal(tmp_path / "x.bin"), schedule)
-            assert list(schedule.label) == names
-
-
-def test_usual_labels_take_no_memory(tmp_path):
-    schedule = read_goal(write_goal(patterns.barrier(8), tmp_path / "x.goal"))
-    assert (
-        schedule.label.start is None
-        and schedule.label[-1] == "l6"
-        and schedule.label[1:3] == ["l2", "l3"]
-    )
-    with pytest.raises(IndexError):
-        schedule.label[48]
-
-
-def test_operations_without_labels(tmp_path):
-    (tmp_path / "x.goal").write_text("num_ranks 1\nrank 0 {\ncalc 1\na: calc 2\n calc 3\n}")
-    schedule = read_goal(tmp_path / "x.goal")
-    assert list(schedule.label) == ["", "a", ""]
-    assert list(read_goal(write_goal(schedule, tmp_path / "y.goal")).label) == ["l1", "l2", "l3"]
-    (tmp_path / "x.goal").write_text("num_ranks 1\nrank 0 {\ncalc 1\n}")
-    assert list(read_goal(tmp_path / "x.goal").label) in ([], [""])
 
 
 # --- what is wrong --------------------------------------------------------------------------------

@@ -1,15 +1,12 @@
-"""Replicates: the same numbers whoever computes them, intervals that are those of the table, and
-the way from a recording to a scale.
-"""
-
-import os
+"""Replicates are single simulations; the way from a recording to traces on ranks."""
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from nbhelpers.errors import InputError
-from nbhelpers.simulation import Detours, LogGOPS, Noise, patterns, periodic, simulate
+from nbhelpers.places import shipped
+from nbhelpers.simulation import Detours, Noise, patterns, periodic, simulate
 from nbhelpers.simulation.machines import (
     pieces,
     spread_over,
@@ -17,7 +14,9 @@ from nbhelpers.simulation.machines import (
     traces_of_runs,
     without,
 )
-from nbhelpers.simulation.replicates import replicate, seeds_of
+from nbhelpers.simulation.replicates import replicate
+
+from . import trace_of
 
 NOISE = Noise.on_ranks(periodic(1000, 100), 256)
 SCHEDULE = patterns.dissemination(256)
@@ -28,36 +27,22 @@ def call(noise):
 
 
 class TestReplicate:
-    def test_the_workers_change_nothing(self):
-        one, many = (replicate(call, NOISE, 12, seed=7, workers=workers) for workers in (1, 5))
-        assert one.slowdown.tolist() == many.slowdown.tolist()
-        assert one.slowdown.tolist() != replicate(call, NOISE, 12, seed=8).slowdown.tolist()
-
-    def test_each_is_one_simulation(self):
-        found, seeds = replicate(call, NOISE, 5, seed=3), seeds_of(5, 3)
-        for seed, slowdown in zip(seeds.tolist(), found.slowdown, strict=True):
-            alone = simulate(patterns.dissemination(256, 1), LogGOPS(), NOISE.with_seed(seed))
-            assert slowdown == alone.slowdown
-        assert found.ideal_ns == simulate(SCHEDULE).makespan_ns and len(set(seeds)) == 5
-
-    def test_more_replicates_begin_with_the_same(self):
-        assert (
-            seeds_of(40, 1)[:10].tolist() == seeds_of(10, 1).tolist()
-            and seeds_of(3, 1).tolist() != seeds_of(3, 2).tolist()
-        )
+    def test_each_is_one_simulation_and_more_begin_with_the_same(self):
+        took = replicate(call, NOISE, 12, seed=7)
+        seeds = np.random.SeedSequence(7).generate_state(5).tolist()
+        alone = [simulate(SCHEDULE, noise=NOISE.with_seed(seed)).makespan_ns for seed in seeds]
+        assert took[:5].tolist() == replicate(call, NOISE, 5, seed=7).tolist() == alone
+        assert len(set(seeds)) == 5 and took.tolist() != replicate(call, NOISE, 12, seed=8).tolist()
 
     def test_an_error_of_one_is_that_of_all(self):
         other = Noise.on_ranks(periodic(1000, 100), 64)
-        with pytest.raises(InputError, match="noise on 64 ranks"):
+        with pytest.raises(InputError, match=r"on_ranks\(trace, 256\)"):
             replicate(call, other, 3)
 
-    @pytest.mark.parametrize(
-        "arguments, message",
-        [((NOISE, 0), "n = 0"), ((NOISE, 1.5), "n = 1.5"), ((periodic(10, 1), 3), "phases")],
-    )
-    def test_bad_arguments(self, arguments, message):
-        with pytest.raises(InputError, match=message):
-            replicate(call, *arguments)
+    @pytest.mark.parametrize("n", [0, 1.5])
+    def test_bad_numbers(self, n):
+        with pytest.raises(InputError, match=f"n = {n}"):
+            replicate(call, NOISE, n)
 
 
 def detours(**attrs):
@@ -105,13 +90,11 @@ class TestRecordings:
         )
         (trace,) = traces_of(tmp_path / "d.txt")
         assert trace.period_ns == 1e6 and trace.start_ns.tolist() == [0, 5000]
-        kept = os.path.join(
-            os.path.dirname(__file__), "..", "..", "data", "recorded", "00-machine", "detours.json"
-        )
-        assert [len(trace) > 100 for trace in traces_of(kept)] == [True, True]
+        kept = traces_of(shipped() / "data/recorded/00-machine/detours.json")
+        assert [len(trace) > 100 for trace in kept] == [True, True]
 
     def test_nothing_recorded(self):
-        for bad in ([], detours().iloc[:0], detours().drop(columns="cpu"), [1, 2]):
+        for bad in (detours(), detours().iloc[:0], detours().drop(columns="cpu")):
             with pytest.raises(InputError):
                 traces_of(bad)
 
@@ -162,7 +145,7 @@ class TestRuns:
 
 class TestPieces:
     def test_hold_every_detour_once_and_all_the_time(self):
-        traces = [Detours(np.arange(50) * 4e6 + cpu, np.full(50, 3e3), 2e8) for cpu in (0, 1)]
+        traces = [trace_of(np.arange(50) * 4e6 + cpu, [3e3] * 50, 2e8) for cpu in (0, 1)]
         cut = pieces(traces, 5)
         assert sum(map(len, cut)) == 100
         assert sum(piece.period_ns for piece in cut) == 4e8

@@ -7,10 +7,10 @@ import pandas as pd
 import pytest
 
 from nbhelpers.errors import InputError
+from nbhelpers.mpi import NUMBERS, Calls
 from nbhelpers.simulation import LogGOPS, patterns, simulate
 from nbhelpers.simulation.schedule import CALC, SEND
 from nbhelpers.simulation.traces import schedule_of_calls
-from nbhelpers.simulation.traces.calls import NUMBERS, TracedCalls
 from nbhelpers.simulation.traces.collectives import BY_SIZE
 
 from .dataflow import knowledge
@@ -37,7 +37,7 @@ def of_programs(*programs, comms=None):
             now += 10
     world = {0: tuple(range(len(programs)))}
     waits = pd.DataFrame(waits, columns=["rank", "row", "request"])
-    return TracedCalls(pd.DataFrame(rows), waits, world | (comms or {}), len(programs))
+    return Calls(pd.DataFrame(rows), waits, world | (comms or {}), len(programs))
 
 
 def send(peer, bytes, tag=0, **more):
@@ -192,6 +192,7 @@ def test_what_tracing_took_comes_off_the_computation():
         (([("Bcast", 0, {"root": 0})], [("Bcast", 0, {"root": 1})]), "different roots"),
         (([("Send", 0, send(1, 8))], [("Finalize", 0, {})]), "1 messages from rank 0 to rank 1"),
         (([("Put", 0, {})], [("Finalize", 0, {})]), "no schedule can have"),
+        (([("Neighbor_allgather", 0, {})], [("Finalize", 0, {})]), "no schedule can have"),
         (([("Barrier", 0, {"comm": 9})], [("Finalize", 0, {})]), "unknown communicator"),
     ],
 )
@@ -211,6 +212,6 @@ def test_times_that_go_back_and_ranks_without_calls():
     calls = of_programs([("Barrier", 0, {})], [("Barrier", 0, {})])
     back = calls.table.assign(end_ns=-5)
     with pytest.raises(InputError, match="time goes back"):
-        schedule_of_calls(TracedCalls(back, calls.waits, calls.comms, 2))
+        schedule_of_calls(Calls(back, calls.waits, calls.comms, 2))
     with pytest.raises(InputError, match="rank 2 has no call"):
-        schedule_of_calls(TracedCalls(calls.table, calls.waits, calls.comms, 3))
+        schedule_of_calls(Calls(calls.table, calls.waits, calls.comms, 3))

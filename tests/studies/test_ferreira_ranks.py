@@ -18,7 +18,7 @@ from nbhelpers.studies.ferreira.ranks import (
 )
 from nbhelpers.studies.ferreira.traced import trace_and_simulate
 from tests.cells import run_cells
-from tests.mpi import needs_mpi
+from tests.mpi import needs_mpi, traced_run
 from tests.shown import Shown
 
 ROUNDS = 12
@@ -238,13 +238,12 @@ def test_two_ranks_under_noise(tmp_path, monkeypatch):
 
 @needs_mpi
 def test_a_traced_run_is_simulated_as_a_whole(monkeypatch, tmp_path):
-    from nbhelpers.mpi import trace_calls
     from nbhelpers.simulation import simulate
     from nbhelpers.simulation.loggops import LogGOPS
     from nbhelpers.simulation.traces import schedule_of_calls
 
     monkeypatch.setenv("OMPI_MCA_mpi_yield_when_idle", "1")
-    row, calls = trace_calls(rank_program("sweep", 2, 0.1), tmp_path)
+    row, calls = traced_run(rank_program("sweep", 2, 0.1), tmp_path)
     assert row["status"] == "ok"
     schedule = schedule_of_calls(traced.without_end(calls))
     free = LogGOPS(L=0, o=0, g=0, G=0, O=0)

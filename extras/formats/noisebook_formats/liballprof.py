@@ -18,14 +18,9 @@ from pathlib import Path
 import pandas as pd
 
 from nbhelpers.errors import InputError
+from nbhelpers.mpi import KINDS, NUMBERS, Calls
 from nbhelpers.reading import MOST_BYTES, open_regular, read_bytes
-from nbhelpers.simulation.traces.calls import (
-    COLLECTIVES,
-    NOBODY,
-    NUMBERS,
-    TracedCalls,
-    collective_of,
-)
+from nbhelpers.simulation.traces.calls import NOBODY
 
 _PAIR = "buffer count type buffer rcount rtype"  # what is sent, and what received
 _FIELDS = {
@@ -50,13 +45,14 @@ _FIELDS = {
 }
 _FIELDS |= {f"{kind}send": _FIELDS["Send"] for kind in "SRB"}
 _FIELDS |= {f"I{kind}send": _FIELDS["Isend"] for kind in ("s", "r", "b")}
-_FIELDS |= {f"I{name.lower()}": f"{_FIELDS[name]} request" for name in COLLECTIVES & set(_FIELDS)}
+_COLLECTIVES = [name for name in _FIELDS if KINDS[name] == "collective"]
+_FIELDS |= {f"I{name.lower()}": f"{_FIELDS[name]} request" for name in _COLLECTIVES}
 _MOST_REQUESTS = 1_000_000  # of one call
 _UNREADABLE = {"Waitany", "Waitsome", "Alltoallv", "Gatherv", "Scatterv", "Allgatherv", "Start"}
 _NUMBER = re.compile(r"(\d+)")
 
 
-def read_liballprof(paths: str | Path | Sequence[str | Path]) -> TracedCalls:
+def read_liballprof(paths: str | Path | Sequence[str | Path]) -> Calls:
     """The calls of a run that liballprof traced.
 
     Parameters
@@ -67,7 +63,7 @@ def read_liballprof(paths: str | Path | Sequence[str | Path]) -> TracedCalls:
 
     Returns
     -------
-    TracedCalls
+    Calls
         Times of each rank count from the end of its own MPI_Init: clocks of different nodes are not
         compared.
 
@@ -240,7 +236,7 @@ def _numbers(row: dict, name: str, values_of: Mapping[str, str], comms: dict) ->
     if name == "Sendrecv":
         row["received_bytes"] = _size(values_of, "rcount", "rtype")
         row |= {"source": int(values_of["source"]), "received_tag": int(values_of["rtag"])}
-    if collective_of(f"MPI_{name}") in (("Alltoall", False), ("Alltoall", True)):
+    if name in ("Alltoall", "Ialltoall"):
         row["bytes"] = size * row["size"]
     for field in ("peer", "tag", "root"):
         row[field] = int(values_of.get(field, -1))
@@ -295,7 +291,7 @@ def _in_the_world(
     numbers: Mapping[int, int],
     members: Mapping[int, tuple[int, ...]],
     ranks: int,
-) -> TracedCalls:
+) -> Calls:
     """Ranks of communicators become ranks of the world."""
     if "handle" in table:
         table["comm"] = table["handle"].map(numbers).fillna(-1).astype(int)
@@ -318,7 +314,7 @@ def _in_the_world(
     table.loc[two_sided & (table["peer"] < -1), "peer"] = NOBODY
     rows = pd.MultiIndex.from_frame(table[["rank", "line"]])
     at = rows.get_indexer(pd.MultiIndex.from_frame(waits[["rank", "line"]]))
-    return TracedCalls(
+    return Calls(
         table[["call", *NUMBERS]].astype(dict.fromkeys(NUMBERS, "int64")),
         waits.assign(row=at)[["rank", "row", "request"]],
         dict(members),

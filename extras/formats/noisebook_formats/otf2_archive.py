@@ -10,10 +10,10 @@ from typing import Any
 import pandas as pd
 
 from nbhelpers.errors import InputError
-from nbhelpers.simulation.traces.calls import NUMBERS, TracedCalls
+from nbhelpers.mpi import NUMBERS, Calls
 
 
-def read_otf2(path: str | Path) -> TracedCalls:
+def read_otf2(path: str | Path) -> Calls:
     """The MPI calls of a run in an OTF2 archive.
 
     Parameters
@@ -23,7 +23,7 @@ def read_otf2(path: str | Path) -> TracedCalls:
 
     Returns
     -------
-    TracedCalls
+    Calls
         Times from the first event of the trace.
 
     Raises
@@ -73,7 +73,7 @@ class _Reading:
         self.open: dict[int, dict] = {}
         self.zero: int | None = None
 
-    def calls(self) -> TracedCalls:
+    def calls(self) -> Calls:
         self._groups()
         for location, event in self.trace.events:
             rank = self.rank_of.get(location.group)
@@ -160,7 +160,7 @@ class _Reading:
                 }
             )
 
-    def _tables(self) -> TracedCalls:
+    def _tables(self) -> Calls:
         table = pd.DataFrame(self.rows).sort_values(["rank", "start_ns"], ignore_index=True)
         at = {(row.rank, row.start_ns): row.Index for row in table.itertuples()}
         waits = pd.DataFrame(
@@ -175,7 +175,7 @@ class _Reading:
             table.loc[row.Index, ["source", "received_tag", "received_bytes", "comm"]] = (
                 found[["source", "tag", "bytes", "comm"]].to_numpy().reshape(-1)[:4]
             )
-        return TracedCalls(
+        return Calls(
             table[["call", *NUMBERS]],
             waits[["rank", "row", "request"]],
             self.members,

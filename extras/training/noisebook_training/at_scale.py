@@ -10,9 +10,8 @@ import numpy as np
 import pandas as pd
 
 from nbhelpers.progress import each
-from nbhelpers.simulation import simulate
+from nbhelpers.simulation import Detours, Noise, simulate
 from nbhelpers.simulation.machines import spread_over
-from nbhelpers.simulation.noise import Detours, Noise
 from nbhelpers.simulation.result import Result
 from nbhelpers.statistics import bootstrap_interval
 

@@ -11,8 +11,8 @@ import numpy as np
 import pandas as pd
 
 from ...errors import InputError
+from ...mpi import Calls
 from ..schedule import ANY, RECV, SEND
-from .calls import TracedCalls, collective_of
 
 
 @dataclass(frozen=True)
@@ -37,18 +37,15 @@ class Instance:
     root: int
 
 
-def matched_collectives(traced: TracedCalls) -> list[Instance]:
-    """All collectives, in an order in which every rank has its own calls.
+def matched_collectives(traced: Calls) -> list[Instance]:
+    """All collectives of `checked_calls`, in an order in which every rank has its own calls.
 
     Raises
     ------
     InputError
         Ranks of a communicator call different collectives, another number of them, or other roots.
     """
-    table = traced.table
-    names = {call: (collective_of(call) or ("",))[0] for call in table["call"].unique()}
-    chosen = table.assign(name=table["call"].map(names))
-    chosen = chosen[chosen["name"] != ""].copy()
+    chosen = traced.table[traced.table["collective"] != ""].copy()
     chosen["turn"] = chosen.groupby(["rank", "comm"]).cumcount()
     chosen["place"] = chosen.groupby("rank").cumcount()
     groups = dict(list(chosen.groupby(["comm", "turn"], sort=False)))
@@ -72,7 +69,7 @@ def _check(part: pd.DataFrame, members: tuple[int, ...]) -> None:
             why="all ranks of a communicator take part in a collective",
             fix=fix,
         )
-    for column, what in (("name", "collectives"), ("root", "roots")):
+    for column, what in (("collective", "collectives"), ("root", "roots")):
         if part[column].nunique() > 1:
             other = part[part[column] != first[column]].iloc[0]
             raise InputError(
@@ -114,7 +111,7 @@ def _in_order(places: dict[tuple, list[tuple[int, int]]]) -> list[tuple]:
 
 
 def _instance(part: pd.DataFrame, members: tuple[int, ...]) -> Instance:
-    name, count = str(part["name"].iloc[0]), len(members)
+    name, count = str(part["collective"].iloc[0]), len(members)
     most = int(max(part["bytes"].max(), 0))
     came = int(max(part["received_bytes"].max(), 0))
     if name in ("Alltoall", "Alltoallv"):

@@ -13,25 +13,16 @@ import numpy as np
 import pandas as pd
 
 from ...errors import InputError
+from ...mpi import Calls
 from .._composition import Part
 from ..schedule import ANY, CALC, RECV, SEND, Schedule
-from .calls import (
-    BEGUN_SENDS,
-    EXCHANGES,
-    NOBODY,
-    RECEIVES,
-    SENDS,
-    WAITS,
-    TracedCalls,
-    checked_calls,
-    collective_of,
-)
+from .calls import NOBODY, checked_calls
 from .collectives import BY_SIZE, algorithm_name
 from .matching import Instance, check_messages, matched_collectives
 
 
 def schedule_of_calls(
-    calls: Any,
+    calls: Calls,
     *,
     times: int = 1,
     call_ns: float = 0.0,
@@ -42,7 +33,7 @@ def schedule_of_calls(
     Parameters
     ----------
     calls
-        `TracedCalls`, or what `nbhelpers.mpi.read_calls` gives.
+        Of `nbhelpers.mpi.read_calls`, or of a reader of another format.
     times
         Extrapolate to so many times the ranks: messages between two ranks are copied for each block
         of ranks, collectives of all ranks are made anew over all (Hoefler et al. 2010). Weak
@@ -75,7 +66,7 @@ def schedule_of_calls(
     Rank 0 computes for 5 µs and sends; rank 1 receives:
 
     >>> import pandas as pd
-    >>> from nbhelpers.simulation.traces.calls import NUMBERS, TracedCalls
+    >>> from nbhelpers.mpi import NUMBERS, Calls
     >>> send = dict.fromkeys(NUMBERS, -1) | dict(
     ...     call="MPI_Send", rank=0, start_ns=5000, end_ns=6000, peer=1, tag=7, bytes=8, comm=0
     ... )
@@ -83,7 +74,7 @@ def schedule_of_calls(
     ...     call="MPI_Recv", rank=1, start_ns=0, end_ns=9000, peer=0, received_bytes=8, source=0
     ... )
     >>> waits = pd.DataFrame(columns=["rank", "row", "request"])
-    >>> schedule_of_calls(TracedCalls(pd.DataFrame([send, receive]), waits, {0: (0, 1)}, 2))
+    >>> schedule_of_calls(Calls(pd.DataFrame([send, receive]), waits, {0: (0, 1)}, 2))
     Schedule(traced run: 2 ranks, 4 operations, 1 messages)
     """
     if times < 1 or int(times) != times:
@@ -146,7 +137,7 @@ class _Program:
         return operation
 
 
-def _programs(traced: TracedCalls, call_ns: float) -> list[_Program]:
+def _programs(traced: Calls, call_ns: float) -> list[_Program]:
     table = _with_partners(traced)
     completed = traced.waits.groupby("row")["request"].apply(list).to_dict()
     tags: dict[tuple[int, int], int] = {}
@@ -165,25 +156,24 @@ def _programs(traced: TracedCalls, call_ns: float) -> list[_Program]:
 def _acts(row: Any, completed: Mapping[int, list]) -> bool:
     """Whether a call does what others wait for, or ends the program."""
     return (
-        row.call in SENDS | BEGUN_SENDS | EXCHANGES | RECEIVES | {"MPI_Finalize"}
+        row.kind in ("send", "receive", "both", "collective")
+        or row.call == "MPI_Finalize"
         or row.Index in completed
-        or collective_of(row.call) is not None
     )
 
 
 def _call(program: _Program, row: Any, completes: list[int]) -> None:
     """One call, after the computation before it."""
     entered = program.before[0][0]
-    collective = collective_of(row.call)
-    if collective:
+    if row.collective:
         left = program.add(CALC, 0)
         program.done.append((left, entered))
         program.doors.append((entered, left))
-        if collective[1]:
+        if row.begins:
             program.requests[row.request] = left
         else:
             program.before = [(left, False)]
-    elif row.call in WAITS:
+    elif row.kind == "wait":
         ended = [program.requests.pop(request, entered) for request in completes]
         program.before = [(program.wait([entered, *ended]), False)]
     else:
@@ -192,69 +182,34 @@ def _call(program: _Program, row: Any, completes: list[int]) -> None:
 
 def _two_sided(program: _Program, row: Any) -> None:
     operations = []
-    if row.call in SENDS | BEGUN_SENDS | EXCHANGES:
+    if row.kind in ("send", "both"):
         operations.append(program.message(SEND, row.peer, row.bytes, row.tag, row.comm))
-    if row.call in EXCHANGES | RECEIVES:
+    if row.kind in ("receive", "both"):
         operations.append(
             program.message(RECV, row.source, row.received_bytes, row.received_tag, row.comm)
         )
     real = [operation for operation in operations if operation is not None]
-    if row.call in BEGUN_SENDS | {"MPI_Irecv"}:
+    if row.kind in ("send", "receive") and row.begins:
         program.requests |= dict.fromkeys([row.request], real[0]) if real else {}
         program.before = [(real[0], True)] if real else program.before
     elif real:
         program.before = [(operation, False) for operation in real]
 
 
-def _with_partners(traced: TracedCalls) -> pd.DataFrame:
+def _with_partners(traced: Calls) -> pd.DataFrame:
     """The table with `source` and `received_tag` of every receive: whom the trace names, or whom
     the program asked for.
     """
     table = traced.table.copy()
-    started = table["call"] == "MPI_Start"  # a persistent request: a receive says what came
-    comes = (table["source"] >= 0) | (table["received_bytes"] > 0)
-    table.loc[started, "call"] = np.where(comes[started], "MPI_Irecv", "MPI_Isend")
-    waited = _what_came(traced)
-    one = table["call"].isin(RECEIVES)
+    one, both = table["kind"] == "receive", table["kind"] == "both"
     for came, asked in (("source", "peer"), ("received_tag", "tag")):
-        later = pd.Series(
-            [
-                waited.get((row.rank, row.request, row.Index), {}).get(came, -1)
-                for row in table[one].itertuples()
-            ],
-            index=table.index[one],
-            dtype="int64",
-        )
-        known = table.loc[one, came]
-        known = known.where(known >= 0, later)
-        table.loc[one, came] = known.where(known >= 0, table.loc[one, asked])
+        table[came] = table[came].mask(one & (table[came] < 0), table[asked])
     # nobody asked for by name, nothing came: MPI_PROC_NULL
     nothing = (table["source"] == -1) & (table["received_bytes"] <= 0)
-    table.loc[(one | table["call"].isin(EXCHANGES)) & nothing, "source"] = NOBODY
-    sends = table["call"].isin(SENDS | BEGUN_SENDS | EXCHANGES)
+    table.loc[(one | both) & nothing, "source"] = NOBODY
+    sends = (table["kind"] == "send") | both
     table.loc[sends & (table["peer"] < 0), "peer"] = NOBODY
     return table
-
-
-def _what_came(traced: TracedCalls) -> dict[tuple[int, int, int], dict[str, int]]:
-    """(rank, request, row of the receive) -> source and tag that the call that waited names."""
-    waits, table = traced.waits, traced.table
-    begun = table[table["call"] == "MPI_Irecv"][["rank", "request"]]
-    rows = {(row.rank, row.request): row.Index for row in begun.itertuples()}
-    alone = waits.groupby("row")["row"].transform("size") == 1
-    found = {}
-    for wait, only in zip(waits.to_dict("records"), alone, strict=True):
-        key = (wait["rank"], wait["request"])
-        if key not in rows:
-            continue
-        if "source" in wait:
-            came = {"source": wait["source"], "received_tag": wait.get("tag", -1)}
-        elif only:
-            came = {name: table.at[wait["row"], name] for name in ("source", "received_tag")}
-        else:
-            continue
-        found[*key, rows[key]] = came
-    return found
 
 
 def _messages(programs: list[_Program]) -> pd.DataFrame:

@@ -6,6 +6,7 @@ shows them, and runs that are there are not traced again.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,6 @@ from ...simulation.loggops import LogGOPS
 from ...simulation.loggops_fit import fit_loggops
 from ...simulation.signatures import signature_on_ranks
 from ...simulation.traces import schedule_of_calls
-from ...simulation.traces.calls import TracedCalls
 from .ranks import SIGNATURES, rank_program, why_not
 
 _TABLES = {
@@ -165,12 +165,12 @@ def _predicted(run: Mapping[str, Any], calls: Calls, network: LogGOPS) -> pd.Dat
     return pd.DataFrame([row])
 
 
-def without_end(calls: Calls) -> TracedCalls:
+def without_end(calls: Calls) -> Calls:
     """The calls less MPI_Finalize, whose length is the launcher's."""
     kept = calls.table["call"] != "MPI_Finalize"
     places = np.cumsum(kept.to_numpy()) - 1
     waits = calls.waits.assign(row=places[calls.waits["row"].to_numpy(int)])
-    return TracedCalls(calls.table[kept].reset_index(drop=True), waits, calls.comms, calls.ranks)
+    return replace(calls, table=calls.table[kept].reset_index(drop=True), waits=waits)
 
 
 def _beyond(

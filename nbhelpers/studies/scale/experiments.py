@@ -11,9 +11,10 @@ import numpy as np
 import pandas as pd
 
 from ...simulation import applications, patterns
+from ...simulation.detours import Detours
 from ...simulation.engine import simulate
 from ...simulation.loggops import LogGOPS, known_network
-from ...simulation.noise import Detours, Noise
+from ...simulation.noise import Noise
 from ...simulation.noisy_cases import cases, slowdowns
 from ...simulation.replicates import replicate
 from ...simulation.schedule import CALC, Schedule
@@ -110,8 +111,8 @@ def _reduce_and_broadcast(ranks: int, bytes: int) -> Schedule:
 
 def each_slowdown(schedule: Schedule, network: LogGOPS, trace: Detours, seeds: int) -> np.ndarray:
     """The slow-down of each replicate; the same seed gives the same phases to every schedule."""
-    noise = Noise.on_ranks(trace, schedule.ranks)
-    return replicate(partial(simulate, schedule, network), noise, seeds).slowdown
+    noise, call = Noise.on_ranks(trace, schedule.ranks), partial(simulate, schedule, network)
+    return replicate(call, noise, seeds) / call().makespan_ns
 
 
 def communication_share(schedule: Schedule, network: LogGOPS) -> float:

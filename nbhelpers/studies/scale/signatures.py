@@ -12,8 +12,8 @@ import numpy as np
 
 from ...errors import InputError
 from ...noise.presets import published_noise
+from ...simulation.detours import Detours
 from ...simulation.loggops import LogGOPS, known_network
-from ...simulation.noise import Detours
 
 QUANTILES = {
     "p1_us": 0.01,
