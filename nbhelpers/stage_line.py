@@ -8,6 +8,7 @@ they will take.
 """
 
 import os
+import re
 import shutil
 import sys
 import threading
@@ -15,6 +16,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO
 
 from .files import write_json
 from .places import results
@@ -25,7 +27,6 @@ from .study import Study
 
 SMALL_B = 2_000_000_000  # what a study and its environment need at least
 _SAME = {"here": "quick", "record": "full"}  # profiles that nobody timed, and one that is alike
-_BYTES = 1 << 16
 Plan = Mapping[str, float | None]  # the stages that will run, with their seconds where known
 
 
@@ -146,7 +147,7 @@ def listening(line: StageLine, folder: str | Path) -> Iterator[None]:
     path = Path(folder) / "progress"
     os.mkfifo(path, 0o600)
     # both ends: opening it waits for nobody, and a kernel's end is not the end
-    pipe = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    pipe = os.fdopen(os.open(path, os.O_RDWR | os.O_CLOEXEC), "rb")
     thread = threading.Thread(target=_listen, args=(pipe, line), daemon=True)
     thread.start()
     os.environ[FIFO] = str(path)
@@ -154,47 +155,34 @@ def listening(line: StageLine, folder: str | Path) -> Iterator[None]:
         yield
     finally:
         os.environ.pop(FIFO, None)
-        os.write(pipe, b"\n")  # an empty line: the last
+        os.write(pipe.fileno(), b"\n")  # an empty line: the last
         thread.join()
-        os.close(pipe)
+        pipe.close()
 
 
-def _listen(pipe: int, line: StageLine) -> None:
-    rest = b""
-    while True:
-        *whole, rest = (rest + os.read(pipe, _BYTES)).split(b"\n")
-        for text in (one.decode(errors="replace") for one in whole):
-            if not text:
-                return
-            line.end("") if text[0] == "." else line.show(text[1:], text[0] == "!")
+def _listen(pipe: BinaryIO, line: StageLine) -> None:
+    for one in pipe:
+        text = one.decode(errors="replace").rstrip("\n")
+        if not text:
+            return
+        line.end("") if text[0] == "." else line.show(text[1:], text[0] == "!")
 
 
 def engine(line: StageLine) -> str:
-    """Register papermill's engine once more, with a line for each cell that begins; its name."""
+    """Register papermill's engine once more, which says each heading that it comes to; its name."""
     from papermill.engines import NBClientEngine, papermill_engines
 
-    class ShowsCells(NBClientEngine):
+    class ShowsHeadings(NBClientEngine):
         @classmethod
         def execute_managed_notebook(cls, nb_man, kernel_name, **options):
-            texts, begin = headings(nb_man.nb.cells), nb_man.cell_start
-            nb_man.cell_start = lambda cell, cell_index=None, **more: (
-                line.at(texts[cell_index]),
-                begin(cell, cell_index, **more),
-            )
+            def begin(cell, cell_index=None, **more):
+                headings = re.findall(r"^#+ (.+)", cell.source, re.MULTILINE)
+                if headings and cell.cell_type == "markdown":
+                    line.at(headings[-1])
+                start(cell, cell_index, **more)
+
+            start, nb_man.cell_start = nb_man.cell_start, begin
             return super().execute_managed_notebook(nb_man, kernel_name, **options)
 
-    papermill_engines.register("noisebook", ShowsCells)
+    papermill_engines.register("noisebook", ShowsHeadings)
     return "noisebook"
-
-
-def headings(cells: list) -> list[str]:
-    """For each cell the heading that it stands under, and which of the code cells it is."""
-    texts, heading, number = [], "", 0
-    total = sum(cell["cell_type"] == "code" for cell in cells)
-    for cell in cells:
-        lines = "".join(cell["source"]).splitlines()
-        if cell["cell_type"] == "markdown":
-            heading = next((one.lstrip("# ") for one in lines if one.startswith("#")), heading)
-        number += cell["cell_type"] == "code"
-        texts.append(f"{heading} (cell {number} of {total})")
-    return texts

@@ -10,7 +10,6 @@ installed package has no build folder: `nbhelpers.places.results` says what take
 """
 
 import json
-import os
 import re
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -18,7 +17,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from .answers import Answer, write_answer
 from .errors import InputError
@@ -86,10 +85,13 @@ class Study:
         Name of the notebook, such as ``"10-trace-collection"``.
     profile
         One of `PROFILES`, or NAME that `make paper PROFILE=path/to/NAME.yml` has checked.
+    folder
+        Where data and results lie, such as those of a user's program; None: as the profile says.
     """
 
     stage: str
     profile: str = "here"
+    folder: Path | None = None
 
     def __post_init__(self):
         if self.profile not in PROFILES and not profile_file(self.profile).is_file():
@@ -120,11 +122,6 @@ class Study:
         return read_json(path) if self.profile not in PROFILES and path.is_file() else {}
 
     @property
-    def label(self) -> str:
-        """How a page names it."""
-        return f"profile {self.profile}"
-
-    @property
     def source(self) -> str:
         """Whose data its tables and figures show, unless they say otherwise."""
         measured = "recorded campaign" if self.recorded_only else "this machine"
@@ -133,18 +130,19 @@ class Study:
     @property
     def build(self) -> Path:
         """Everything that this profile makes."""
-        return results() / self.profile
+        return self.folder or results() / self.profile
 
     @property
     def data(self) -> Path:
         """Measured data of this stage."""
         recorded = self.profile == "recorded"
-        return (shipped() / "data" / "recorded" if recorded else self.build / "data") / self.stage
+        data = shipped() / "data" / "recorded" if recorded else self.build / "data"
+        return self.folder or data / self.stage
 
     @property
     def results(self) -> Path:
         """Computed results of this stage: configs, tables, figures; the folder exists."""
-        folder = self.build / "results" / self.stage
+        folder = self.build / "results" / ("" if self.folder else self.stage)
         folder.mkdir(parents=True, exist_ok=True)
         return folder
 
@@ -180,18 +178,12 @@ class Study:
         """The machine as a table of two columns."""
         import pandas
 
-        rows = [
-            (name.replace("_", " "), _readable(value))
-            for name, value in self.machine["machine"].items()
-        ]
+        facts = self.machine["machine"].items()
+        rows = [(name.replace("_", " "), _readable(value)) for name, value in facts]
         return pandas.DataFrame(rows, columns=["property", "value"])
 
     def cached(
-        self,
-        name: str,
-        function: "Callable[..., DataFrame]",
-        *arguments: object,
-        **options: object,
+        self, name: str, function: "Callable[..., DataFrame]", *arguments: Any, **options: Any
     ) -> "DataFrame":
         """The table ``function(*arguments, **options)``, kept with the data of this stage.
 
@@ -200,8 +192,8 @@ class Study:
         """
         from .slow_tables import cached_table
 
-        path, recorded_only = self.data / f"{name}.csv", self.recorded_only
-        return cached_table(path, function, *arguments, recorded_only=recorded_only, **options)
+        options["recorded_only"] = self.recorded_only
+        return cached_table(self.data / f"{name}.csv", function, *arguments, **options)
 
     def table(
         self,
@@ -273,22 +265,14 @@ class Study:
         """How the data came about, where they were not measured in one go: what was added later,
         what was put aside and why.
         """
-        files = [
-            path
-            for path in sorted(self.data.rglob("*.json"))
-            if "aside" not in path.relative_to(self.data).parts
-        ]
-        records = {path: read_json(path) for path in files if path.stat().st_size < _MOST_BYTES}
-        return [
-            f"{path.parent.name if path.name == 'campaign.json' else path.stem}, {note}"
-            for path, record in records.items()
-            if isinstance(record, dict)
-            for note in record.get("notes", [])
-        ]
-
-    def link(self, path: Path, text: str) -> "Link":
-        """A link from this stage's page to a file of its results."""
-        return Link(os.path.relpath(path, self.build / "pages"), text)
+        notes = []
+        for path in sorted(self.data.rglob("*.json")):
+            inside = "aside" not in path.relative_to(self.data).parts
+            record = read_json(path) if inside and path.stat().st_size < _MOST_BYTES else None
+            name = path.parent.name if path.name == "campaign.json" else path.stem
+            if isinstance(record, dict):
+                notes += [f"{name}, {note}" for note in record.get("notes", [])]
+        return notes
 
     def header(self) -> "Findings":
         """Show the top of the page: the place of the answer, then machine, profile and limits.
@@ -337,43 +321,6 @@ def _texts(stage: str) -> list[str]:
     return ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown"]
 
 
-@dataclass(frozen=True)
-class FolderStudy(Study):
-    """A study that lies in one folder, such as that of a user's program; no profile counts.
-
-    Parameters
-    ----------
-    stage
-        Name of the notebook.
-    folder
-        The folder of a `nbhelpers.ProgramStudy`.
-    """
-
-    folder: Path = Path("noisebook")
-
-    @property
-    def build(self) -> Path:
-        """The folder of the program."""
-        return Path(self.folder)
-
-    @property
-    def data(self) -> Path:
-        """The same: its campaigns lie there."""
-        return self.build
-
-    @property
-    def results(self) -> Path:
-        """Computed results; the folder exists."""
-        folder = self.build / "results"
-        folder.mkdir(parents=True, exist_ok=True)
-        return folder
-
-    @property
-    def label(self) -> str:
-        """How the page names it."""
-        return "your program"
-
-
 def _readable(value: object) -> str:
     if isinstance(value, dict):
         return ", ".join(f"{name} {_readable(item)}" for name, item in value.items()) or "none"
@@ -408,22 +355,8 @@ class Text:
     def _repr_html_(self) -> str:
         """A paragraph; of several sentences a list, of many a folded one."""
         if len(self.sentences) > 1:
-            return _folded_html(self.sentences, "sentences")
+            return _first_html(self.sentences, "sentences")
         return "".join(f"<p>{_BOLD.sub(_STRONG, escape(one))}</p>" for one in self.sentences)
-
-
-@dataclass(frozen=True)
-class Link:
-    """A link to a file, as an exported page has it."""
-
-    target: str
-    text: str
-
-    def __repr__(self) -> str:
-        return f"{self.text}: {self.target}"
-
-    def _repr_html_(self) -> str:
-        return f'<a href="{escape(self.target)}">{escape(self.text)}</a>'
 
 
 class Findings:
@@ -457,31 +390,26 @@ class Findings:
         stage = self._study.stage
         write_answer(self.path, stage, question(stage), answer, sentences)
         if self._place is not None:
-            more = _folded_html(sentences, "findings")
-            more += _history_html(self._study.history())
+            more = _first_html(sentences, "findings")
+            summary = "These data were not measured in one go"
+            more += _folded_html(summary, self._study.history())
             self._place.update(HTML(top_html(answer._repr_html_() + more)))
 
 
-def _folded_html(sentences: Sequence[str], what: str) -> str:
+def _first_html(sentences: Sequence[str], what: str) -> str:
     """The first sentences as a list, the others folded behind their number."""
     from .report import found_html
 
     first, further = sentences[:_MOST_FINDINGS], sentences[_MOST_FINDINGS:]
     shown = found_html(first) if first else ""
-    if not further:
-        return shown
-    summary = f"<summary>{len(further)} further {what}</summary>"
-    return f"{shown}<details>{summary}{found_html(further)}</details>"
+    return shown + _folded_html(f"{len(further)} further {what}", further)
 
 
-def _history_html(notes: list[str]) -> str:
-    if not notes:
-        return ""
-    items = "".join(f"<li>{escape(note)}</li>" for note in notes)
-    return (
-        "<details><summary>These data were not measured in one"
-        f" go</summary><ul>{items}</ul></details>"
-    )
+def _folded_html(summary: str, sentences: Sequence[str]) -> str:
+    from .report import found_html
+
+    folded = f"<details><summary>{summary}</summary>{found_html(sentences)}</details>"
+    return folded if sentences else ""
 
 
 @dataclass(frozen=True)
@@ -499,44 +427,31 @@ class Header:
         return f"Study {self.study.stage}, profile {self.study.profile}"
 
     def _limits(self) -> list[str]:
-        notes = self._replaced()
-        if self.study.recorded_only:
-            notes.insert(0, self._not_measured_here())
-        if "smoke" in (self.study.profile, self.study.shared.get("profile")):
-            notes.insert(
-                0,
+        """What the machine of a recorded campaign replaced, or what this stage replaces here, as
+        the doctor promised; and what cannot be told from the data.
+        """
+        study, shared, notes = self.study, self.study.shared, []
+        if "smoke" in (study.profile, shared.get("profile")):
+            notes.append(
                 "Profile smoke: a handful of runs to see that everything works. No conclusion can"
-                " be drawn from them.",
+                " be drawn from them."
             )
-        return notes
+        if not study.recorded_only:
+            from .promise import replaced_or_left_out
 
-    def _not_measured_here(self) -> str:
-        shared = self.study.shared
+            return [*notes, *replaced_or_left_out(study.profile, study.stage)]
         source = "the recorded campaign in data/recorded"
         if shared:
-            source = (
-                f"a shared study (profile {shared['profile']}, Noisebook {shared['noisebook']})"
-            )
-        return (
-            f"Nothing on this page was measured on this machine: it was regenerated from {source}."
-        )
-
-    def _replaced(self) -> list[str]:
-        """What the machine of a recorded campaign replaced; or what this stage replaces here, as
-        the doctor promised.
-        """
-        if self.study.recorded_only:
-            return list(self.study.machine["replaced"])
-        from .promise import replaced_or_left_out
-
-        return replaced_or_left_out(self.study.profile, self.study.stage)
+            about = f"profile {shared['profile']}, Noisebook {shared['noisebook']}"
+            source = f"a shared study ({about})"
+        here = "Nothing on this page was measured on this machine: it was regenerated from"
+        return [*notes, f"{here} {source}.", *study.machine["replaced"]]
 
     def _provenance(self) -> str:
-        machine = self.study.machine["machine"]
-        measured = "regenerated from the recorded campaign" if self.study.recorded_only else ""
+        study, machine = self.study, self.study.machine["machine"]
         facts = [
-            self.study.label,
-            *filter(None, [measured]),
+            "your program" if study.folder else f"profile {study.profile}",
+            *(["regenerated from the recorded campaign"] if study.recorded_only else []),
             machine["cpu_model"],
             f"{len(machine['cpus'])} CPUs",
             f"Linux {machine['kernel']}",

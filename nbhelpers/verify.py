@@ -4,7 +4,8 @@ Owns `noisebook verify`: what is checked, and what is said of it. Nothing is cha
 """
 
 import zipfile
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from .artifact.unpack import checked_files, opened
 from .errors import InputError, NoisebookError
 from .measurement.seal import FILES, broken_promises
 from .reading import read_json
-from .records import SEAL, Records, read
+from .records import SEAL, read
 from .stages import folder_digest
 
 WHOLE, DAMAGED = "whole", "damaged"
@@ -66,8 +67,14 @@ def examine(path: str | Path) -> list[Finding]:
     """
     path = Path(path)
     if path.is_file() and zipfile.is_zipfile(path):
-        return [_artifact(path)]
-    findings = [*_campaigns(path), *_stages(path)]
+        return [_judged(path.name, _artifact, path)]
+    findings = []
+    for note in sorted(path.rglob("campaign.json")):
+        if "aside" not in note.relative_to(path).parts:
+            name = note.parent.relative_to(path).as_posix()
+            findings.append(_judged(path.name if name == "." else name, _campaign, note.parent))
+    for stamp in sorted((path / "stamps").glob("*.made")):
+        findings.append(_judged(f"stage {stamp.stem}", _stage, stamp))
     if not findings:
         raise InputError(
             "there is nothing to verify here: no campaign, no stage, no artifact",
@@ -77,81 +84,58 @@ def examine(path: str | Path) -> list[Finding]:
     return findings
 
 
-def _artifact(path: Path) -> Finding:
+def _judged(what: str, look: Callable[[Path], tuple[list[str], str]], path: Path) -> Finding:
+    """What is wrong there, or else what was counted."""
     try:
-        with opened(path) as source:
-            count = sum(1 for _ in checked_files(source))
+        wrong, counted = look(path)
     except NoisebookError as error:
-        return Finding(path.name, DAMAGED, error.what)
-    return Finding(
-        path.name, WHOLE, f"{count} files, each with the SHA-256 that it was packed with"
-    )
+        wrong, counted = [f"{error.what} ({error.where})"], ""
+    return Finding(what, DAMAGED if wrong else WHOLE, "; ".join(wrong) or counted)
 
 
-# ---- campaigns -----------------------------------------------------------------------------------
+def _artifact(path: Path) -> tuple[list[str], str]:
+    with opened(path) as source:
+        count = sum(1 for _ in checked_files(source))
+    return [], f"{count} files, each with the SHA-256 that it was packed with"
 
 
-def _campaigns(path: Path) -> Iterator[Finding]:
-    for note in sorted(path.rglob("campaign.json")):
-        if "aside" not in note.relative_to(path).parts:
-            yield _campaign(note.parent, path)
+def _stage(stamp: Path) -> tuple[list[str], str]:
+    """Data and results are those of its last execution, by their digests."""
+    wrong = [
+        f"its {what} are not those of its last execution"
+        for what, digest in read_json(stamp).items()
+        if folder_digest(stamp.parents[1] / what / stamp.stem) != digest
+    ]
+    return wrong, "its tables are those that its data gave"
 
 
-def _campaign(folder: Path, top: Path) -> Finding:
-    name = folder.relative_to(top).as_posix() if folder != top else folder.name
-    try:
-        wrong = [*_wrong_records(folder), *broken_promises(folder)]
-        if wrong:
-            return Finding(name, DAMAGED, "; ".join(wrong))
-        return Finding(name, WHOLE, _counted(folder))
-    except NoisebookError as error:
-        return Finding(name, DAMAGED, f"{error.what} ({error.where})")
-
-
-def _wrong_records(folder: Path) -> Iterator[str]:
-    read_json(folder / "campaign.json")
-    for name in FILES:
-        for one in read(folder / name).damage:
-            yield f"{name}, line {one.line}: {one.what}"
-    runs, series = (read(folder / name) for name in FILES)
-    numbers = [int(row["run"]) for row in runs.rows if isinstance(row.get("run"), int)]
-    for number in sorted({number for number in numbers if numbers.count(number) > 1}):
-        yield f"run {number} is there more than one time"
-    yield from _series_of_nobody(runs, series)
-
-
-def _series_of_nobody(runs: Records, series: Records) -> Iterator[str]:
-    """A crash may leave the series of a run that was not recorded: only runs want theirs."""
-    printed = {row["run"] for row in series.rows}
-    for row in runs.rows:
-        if row.get("series_values") and row["run"] not in printed and row["status"] == "ok":
-            yield f"run {row['run']} has no series"
-
-
-def _counted(folder: Path) -> str:
+def _campaign(folder: Path) -> tuple[list[str], str]:
+    wrong = [*_wrong_records(folder), *broken_promises(folder)]
     runs = read(folder / FILES[0])
     fine = sum(row.get("status") == "ok" for row in runs.rows)
     found = f"{len(runs.rows)} runs, {fine} of them ok"
     if not runs.checked:
-        return f"{found}; recorded before records had checks: they can be read, no more is known"
-    return f"{found}; {'sealed' if (folder / SEAL).exists() else 'not sealed: measuring goes on'}"
+        found += "; recorded before records had checks: they can be read, no more is known"
+    else:
+        sealed = (folder / SEAL).exists()
+        found += "; sealed" if sealed else "; not sealed: measuring goes on"
+    return wrong, found
 
 
-# ---- stages --------------------------------------------------------------------------------------
-
-
-def _stages(path: Path) -> Iterator[Finding]:
-    """Data and results of each stage are those of its last execution, by their digests."""
-    for stamp in sorted((path / "stamps").glob("*.made")):
-        stage = stamp.stem
-        made = read_json(stamp)
-        wrong = [
-            f"its {what} are not those of its last execution"
-            for what, digest in made.items()
-            if folder_digest(path / what / stage) != digest
-        ]
-        found = "; ".join(wrong) or "its tables are those that its data gave"
-        yield Finding(f"stage {stage}", DAMAGED if wrong else WHOLE, found)
+def _wrong_records(folder: Path) -> Iterator[str]:
+    read_json(folder / "campaign.json")
+    runs, series = (read(folder / name) for name in FILES)
+    for name, records in zip(FILES, (runs, series), strict=True):
+        for one in records.damage:
+            yield f"{name}, line {one.line}: {one.what}"
+    numbers = Counter(row["run"] for row in runs.rows if isinstance(row.get("run"), int))
+    for number in sorted(number for number, times in numbers.items() if times > 1):
+        yield f"run {number} is there more than one time"
+    # A crash may leave the series of a run that was not recorded: only runs want theirs.
+    printed = {row["run"] for row in series.rows}
+    for row in runs.rows:
+        if row.get("series_values") and row["run"] not in printed and row["status"] == "ok":
+            yield f"run {row['run']} has no series"
 
 
 def report(findings: list[Finding]) -> str:
@@ -160,13 +144,9 @@ def report(findings: list[Finding]) -> str:
     wide = max(len(one.what) for one in ordered)
     lines = [f"{one.state:8} {one.what:{wide}}  {one.found}" for one in ordered]
     damaged = sum(one.state == DAMAGED for one in findings)
-    if not damaged:
-        return "\n".join([*lines, f"All {len(findings)} are whole."])
-    return "\n".join(
-        [
-            *lines,
-            f"{damaged} of {len(findings)} are damaged. All other records stay usable.",
-            "What to do: the same command that measured them (make paper PROFILE=…) leaves the"
-            " damaged records out, keeps them in aside, and measures those runs again.",
-        ]
+    end = (
+        f"{damaged} of {len(findings)} are damaged. All other records stay usable.\n"
+        "What to do: the same command that measured them (make paper PROFILE=…) leaves the"
+        " damaged records out, keeps them in aside, and measures those runs again."
     )
+    return "\n".join([*lines, end if damaged else f"All {len(findings)} are whole."])

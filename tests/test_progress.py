@@ -15,7 +15,7 @@ import pytest
 
 from nbhelpers import progress
 from nbhelpers.progress import Stream, each, for_command, reporting, task
-from nbhelpers.stage_line import StageLine, headings, listening
+from nbhelpers.stage_line import StageLine, listening
 
 from .processes import run_python
 
@@ -183,7 +183,7 @@ def test_a_kernel_reports_through_the_pipe_to_the_stages_line(tmp_path):
     noted = Noted()
     plan = {"00-machine": 5.0, "10-trace-collection": 90.0, "15-account": 30.0, "90-paper": None}
     line = StageLine("10-trace-collection", plan, noted)
-    line.at("Runs (cell 4 of 9)")
+    line.at("Runs")
     code = (
         "import os\nfrom nbhelpers import progress\nwith progress.task('measuring nbody', 4,"
         " 'runs', urgent=True): assert 'NOISEBOOK_PROGRESS' not in os.environ"
@@ -193,8 +193,9 @@ def test_a_kernel_reports_through_the_pipe_to_the_stages_line(tmp_path):
         while len(noted.lines) < 3:
             time.sleep(0.01)
     head = "[2/4] 10-trace-collection 0 s of about 90 s, 120 s left in all:  "
-    assert noted.lines[:2] == [head + "Runs (cell 4 of 9)", head + "measuring nbody: 0 of 4 runs"]
-    assert noted.lines[2].endswith("Runs (cell 4 of 9)"), "when it is over, the cell goes on"
+    assert noted.lines[0] == head + "Runs"
+    assert noted.lines[1].endswith("left in all:  measuring nbody: 0 of 4 runs")
+    assert noted.lines[2].endswith("Runs"), "when it is over, the cell goes on"
     assert progress.FIFO not in os.environ
 
 
@@ -209,16 +210,6 @@ def test_a_pipe_that_nobody_reads_holds_up_nothing(tmp_path):
             with task("x" * 300, urgent=True):
                 pass
     os.close(reader)
-
-
-def test_cells_are_told_by_their_heading():
-    cells = [
-        {"cell_type": "markdown", "source": "# A question?\nText"},
-        {"cell_type": "code", "source": "1"},
-        {"cell_type": "markdown", "source": "## Runs"},
-        {"cell_type": "code", "source": "2"},
-    ]
-    assert headings(cells)[1::2] == ["A question? (cell 1 of 2)", "Runs (cell 2 of 2)"]
 
 
 NOTEBOOK = [
