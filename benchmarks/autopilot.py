@@ -120,7 +120,7 @@ def _claims(pairs: dict[str, Pair], drawn: Callable[[str], Pair]) -> tuple[bool,
     verdicts = {name: trial.verdict for name, trial in judge_trials(pairs).items()}
     again = judge_trials({name: drawn(name) for name, one in verdicts.items() if one == SEEMS})
     found = set(verdicts.values())
-    confirmed = any(one.is_confirmed for one in again.values())
+    confirmed = any(one.verdict == SEEMS for one in again.values())
     return bool(found & {SEEMS, MIXED}), confirmed, HARMS in found
 
 

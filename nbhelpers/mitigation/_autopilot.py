@@ -6,7 +6,7 @@ mitigation that helps, this finds it in 178; rounds planned by the spread of the
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
@@ -43,11 +43,14 @@ class Steps:
         Of the campaigns' orders.
     recorded_only
         True: nothing is measured or decided.
+    attachments
+        Accompany every run.
     """
 
     folder: Path
     seed: int
     recorded_only: bool
+    attachments: tuple[Attachment, ...] = ()
 
     def decided(self, step: str) -> Decision | None:
         """The decision of a step; None: it was not made yet."""
@@ -95,7 +98,7 @@ class Steps:
         step: str,
         make_cells: Callable[[], list[Cell]],
         count: int,
-        attachments: tuple[Attachment, ...] = (),
+        layers: Sequence[Attachment] = (),
     ) -> pd.DataFrame:
         """The finished runs of a step's campaign.
 
@@ -107,8 +110,8 @@ class Steps:
             Makes the cells; recorded runs need neither the program nor its mitigations.
         count
             Runs of each cell.
-        attachments
-            Of every run.
+        layers
+            Metric layers of every run.
 
         Raises
         ------
@@ -126,8 +129,9 @@ class Steps:
             if not (self.folder / step / "runs.jsonl").exists():
                 raise
             return self._recorded(step, count)
+        attached = (*layers, *self.attachments)
         campaign = Campaign(
-            self.folder / step, cells, count, self.seed, attachments=attachments, max_failures=3
+            self.folder / step, cells, count, self.seed, attachments=attached, max_failures=3
         )
         return finished(campaign.run())
 
@@ -152,28 +156,6 @@ class Steps:
             if "aside" not in path.relative_to(self.folder).parts
         ]
         return float(sum(recorded_runs(path.parent)["elapsed_seconds"].sum() for path in logs))
-
-
-def affordable_trials(seconds: float, round_s: float) -> int:
-    """How many mitigations can be tried in rounds enough, with the best measured again.
-
-    Parameters
-    ----------
-    seconds
-        That are left.
-    round_s
-        One round of a treated and an untreated run.
-
-    Returns
-    -------
-    At least 1, also where the time does not suffice for it.
-
-    Examples
-    --------
-    >>> affordable_trials(60, 0.4)
-    4
-    """
-    return max(1, int(seconds / (ENOUGH_ROUNDS * round_s)) - 1)
 
 
 def wanted_mitigations(
@@ -229,8 +211,6 @@ class Choice:
         The highest that is tried.
     notify
         Called with a sentence before each proof.
-    attachments
-        Accompany the proof, as every run.
 
     Attributes
     ----------
@@ -242,7 +222,6 @@ class Choice:
     steps: Steps
     risk: str
     notify: Callable[[str], object]
-    attachments: tuple[Attachment, ...] = ()
     not_tried: list[dict[str, Any]] = field(default_factory=list, init=False)
 
     def of(self, wanted: dict[str, str], runs: pd.DataFrame, affordable: int) -> list[str]:
@@ -276,12 +255,12 @@ class Choice:
         if new or stored is None:
             room = affordable if stored is None else math.inf
             chosen += self._found_good(new, room - len(chosen), _is_parallel(runs))
-            kept = {
-                key: dict.fromkeys([*known[key], *more])
-                for key, more in (("wanted", wanted), ("chosen", chosen))
+            decision = {
+                "wanted": list(dict.fromkeys([*known["wanted"], *wanted])),
+                "chosen": list(dict.fromkeys([*known["chosen"], *chosen])),
+                "not_tried": self.not_tried,
             }
-            decision = {key: list(names) for key, names in kept.items()}
-            self.steps.store("choice", decision | {"not_tried": self.not_tried})
+            self.steps.store("choice", decision)
         return chosen
 
     def _new(self, known: Decision, wanted: dict[str, str]) -> list[str]:
@@ -301,26 +280,20 @@ class Choice:
         """Those that are proved to act, as many as there is room for; the others are noted."""
         good: list[str] = []
         for name in names:
-            reason, fix = self._objection(mitigations()[name], parallel)
+            mitigation = mitigations()[name]
+            reason, fix = self._objection(mitigation, parallel)
             if not reason and len(good) >= room:
                 reason = "the budget does not reach so far: fewer with enough rounds show more"
                 fix = LARGER_BUDGET
             elif not reason:
-                reason, fix = self._proof(mitigations()[name])
+                reason, fix = self._proof(mitigation)
             if reason:
-                self.not_tried.append(self._row(mitigations()[name], reason, fix))
+                row = {"mitigation": name, "name": mitigation.name, "reason": reason, "fix": fix}
+                possible = bool(mitigation.possible(self.workload))
+                self.not_tried.append(row | {"possible": possible})
             else:
                 good.append(name)
         return good
-
-    def _row(self, mitigation: Mitigation, reason: str, fix: str) -> dict[str, Any]:
-        return {
-            "mitigation": mitigation.id,
-            "name": mitigation.name,
-            "reason": reason,
-            "fix": fix,
-            "possible": bool(mitigation.possible(self.workload)),
-        }
 
     def _objection(self, mitigation: Mitigation, parallel: bool) -> tuple[str, str]:
         """Why a mitigation cannot be tried, and the fix; "" if it can."""
@@ -334,8 +307,9 @@ class Choice:
     def _proof(self, mitigation: Mitigation) -> tuple[str, str]:
         """Why a run shows that the mitigation does not take effect, and the fix; "" if it does."""
         self.notify(f"proving that “{mitigation.name}” takes effect")
+        attachments = self.steps.attachments
         try:
-            return why_unproven(mitigation, self.workload, self.attachments, tries=1), ""
+            return why_unproven(mitigation, self.workload, attachments, tries=1), ""
         except NoisebookError as error:
             return error.what, error.fix or ""
 

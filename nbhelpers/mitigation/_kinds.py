@@ -11,11 +11,17 @@ from ..errors import InputError
 from ..machine.parts import LIBRARIES
 from ..workloads import Workload
 from .action import Action, Possible
-from .preparation import CoolDown, Flush, Latency
 from .program import Environment, Preload
-from .scheduling import Confined, FewerThreads, PinnedThreads
-from .settings import InterruptsAway, Setting
-from .wrapped import Niced, NoHugePages, NoRandomisation, Scheduled
+from .scheduling import (
+    Confined,
+    FewerThreads,
+    Niced,
+    NoHugePages,
+    NoRandomisation,
+    PinnedThreads,
+    Scheduled,
+)
+from .settings import CoolDown, Flush, InterruptsAway, Latency, Setting
 
 # variables with which no program loads or runs something else
 _HARMLESS = re.compile(

@@ -40,10 +40,8 @@ def tasks(pid: int) -> list[int]:
 def environment(pid: int) -> dict[str, str]:
     """The environment that the program was executed with."""
     with suppress(OSError):
-        pairs = (
-            Path(f"/proc/{pid}/environ").read_bytes().decode(errors="surrogateescape").split("\0")
-        )
-        return dict(pair.split("=", 1) for pair in pairs if "=" in pair)
+        text = Path(f"/proc/{pid}/environ").read_text(errors="surrogateescape")
+        return dict(pair.split("=", 1) for pair in text.split("\0") if "=" in pair)
     return {}
 
 
@@ -61,7 +59,10 @@ def mapped_files(pid: int) -> set[str]:
 
 def status(pid: int, key: str, task: int | None = None) -> str | None:
     """A line of /proc/PID/status, or of one of its threads."""
-    path = f"/proc/{pid}/status" if task is None else f"/proc/{pid}/task/{task}/status"
+    return _field(f"/proc/{pid}/{'' if task is None else f'task/{task}/'}status", key)
+
+
+def _field(path: str, key: str) -> str | None:
     with suppress(OSError):
         for line in Path(path).read_text(errors="replace").splitlines():
             if line.startswith(f"{key}:"):
@@ -96,8 +97,5 @@ def heap_bytes(pid: int) -> int:
 
 def huge_kb(pid: int) -> int | None:
     """Transparent huge pages of the process, kB; None: the kernel does not tell."""
-    with suppress(OSError, ValueError, IndexError):
-        for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
-            if line.startswith("AnonHugePages:"):
-                return int(line.split()[1])
-    return None
+    text = _field(f"/proc/{pid}/smaps_rollup", "AnonHugePages")
+    return int(text.split()[0]) if text else None

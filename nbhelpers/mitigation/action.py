@@ -1,11 +1,11 @@
 """What a mitigation does: the interface of every action, and whether it can be done here.
 
-Owns `Action` and `Possible`; the actions themselves are in `program`, `scheduling`, `wrapped`,
-`preparation`, `settings` and `groups`.
+Owns `Action` and `Possible`; the actions themselves are in `program`, `scheduling`,
+`settings` and `groups`.
 """
 
-from collections.abc import Mapping
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 
 from ..workloads import Workload
@@ -113,9 +113,23 @@ class Action:
 
 
 class Prepared(Action):
-    """An action that is over when the run begins: `done` is true since it was seen to be done."""
+    """An action that is over when the run begins, and leaves nothing to undo; `done` is true from
+    then to the end of the run.
+    """
 
     done: bool = False
+
+    def prepare(self) -> None:
+        """Do it; return when it is done."""
+
+    @contextmanager
+    def held(self, workload: Workload) -> Iterator[None]:
+        self.prepare()
+        object.__setattr__(self, "done", True)  # a frozen dataclass may note it, too
+        try:
+            yield
+        finally:
+            object.__setattr__(self, "done", False)
 
     def check(self, pid: int) -> str | None:
         return None if self.done else f"{type(self).__name__} was not done before the run"

@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..errors import SettingError
+from ..errors import SettingError, Unavailable
 from ..machine import kernel, settings
 from ..workloads import Workload
 from . import _proc
@@ -28,31 +28,33 @@ class Hierarchy:
     version: int
 
 
-def hierarchy(controller: str, mounts: str = "/proc/self/mounts") -> Hierarchy | Possible:
-    """The hierarchy of a controller, or why there is none.
+def hierarchy(controller: str, mounts: str = "/proc/self/mounts") -> Hierarchy:
+    """The hierarchy of a controller.
 
     In version 2 groups are made at the top, since a group with processes can't hand controllers on;
     in version 1 below the group of this process.
+
+    Raises
+    ------
+    Unavailable
+        There is none.
     """
     rows = [line.split()[:4] for line in Path(mounts).read_text().splitlines()]
     for _, place, kind, options in rows:
         if kind == "cgroup" and controller in options.split(","):
-            return Hierarchy(
-                Path(place) / _proc.groups(os.getpid()).get(controller, "/").lstrip("/"), 1
-            )
+            own = _proc.groups(os.getpid()).get(controller, "/")
+            return Hierarchy(Path(place) / own.lstrip("/"), 1)
     for _, place, kind, _ in rows:
         if kind == "cgroup2" and controller in _words(Path(place) / "cgroup.controllers"):
             if controller in _words(Path(place) / "cgroup.subtree_control"):
                 return Hierarchy(Path(place), 2)
-            return Possible(
-                False,
+            raise Unavailable(
                 f"the controller {controller} is not handed on to groups",
-                f"echo +{controller} > {place}/cgroup.subtree_control",
+                fix=f"echo +{controller} > {place}/cgroup.subtree_control",
             )
-    return Possible(
-        False,
+    raise Unavailable(
         f"no control groups with the controller {controller} are mounted",
-        "a kernel with cgroups, outside of a container",
+        fix="a kernel with cgroups, outside of a container",
     )
 
 
@@ -76,40 +78,33 @@ class Group(Action, ABC):
         """File of the group to value, in the order in which they are written."""
 
     def possible(self, workload: Workload | None = None) -> Possible:
-        found = hierarchy(self.controller)
-        if isinstance(found, Possible):
-            return found
-        if not os.access(found.folder, os.W_OK) or os.geteuid():
-            return Possible(False, f"no group can be made in {found.folder}", "run as root")
+        try:
+            folder = hierarchy(self.controller).folder
+        except Unavailable as error:
+            return Possible(False, error.what, error.fix or "")
+        if not os.access(folder, os.W_OK) or os.geteuid():
+            return Possible(False, f"no group can be made in {folder}", "run as root")
         return YES
 
     @contextmanager
     def held(self, workload: Workload) -> Iterator[None]:
-        found = self._hierarchy()
+        found = hierarchy(self.controller)
         folder = self._folder(found)
         with settings.make_folder(folder):
             for name, value in self.values(found.version, found.folder, workload).items():
                 _write(folder / name, value)
             yield
 
-    def _hierarchy(self) -> Hierarchy:
-        found = hierarchy(self.controller)
-        if isinstance(found, Possible):
-            raise SettingError(found.reason, fix=found.fix)
-        return found
-
     def arm(self, pid: int) -> None:
-        _write(self._folder(self._hierarchy()) / "cgroup.procs", str(pid))
+        _write(self._folder(hierarchy(self.controller)) / "cgroup.procs", str(pid))
 
     def check(self, pid: int) -> str | None:
-        found = self._hierarchy()
+        found = hierarchy(self.controller)
         has = _proc.groups(pid).get(self.controller if found.version == 1 else "", "")
         name = self._folder(found).name
-        return (
-            None
-            if os.path.basename(has) == name
-            else f"the process is in the control group {has or '/'}, not in {name}"
-        )
+        if os.path.basename(has) == name:
+            return None
+        return f"the process is in the control group {has or '/'}, not in {name}"
 
     def _folder(self, found: Hierarchy) -> Path:
         return found.folder / kernel.owned_name(self.controller)

@@ -16,7 +16,6 @@ from typing import Any
 import pandas as pd
 
 from ..errors import InputError
-from ..measurement import describe_columns
 from ..places import knowledge, shipped
 from ..reading import read_yaml
 from ..schemas import schema_error
@@ -24,7 +23,7 @@ from ..workloads import Workload
 from ._kinds import action_of
 from .action import YES, Action, Possible
 
-_RISKS = ("none", "low", "high")
+RISKS = ("none", "low", "high")
 
 
 @dataclass(frozen=True)
@@ -148,35 +147,25 @@ class Mitigation:
         """The highest of its actions' risks: "none" (touches the program only), "low" (changes the
         machine for the length of a run), "high" (may make it unresponsive).
         """
-        return max((action.risk for action in self.actions), key=_RISKS.index, default="none")
+        return max((action.risk for action in self.actions), key=RISKS.index, default="none")
 
     def possible(self, workload: Workload | None = None) -> Possible:
         """Whether it can be done here, to this workload; if not, why, and what would fix it."""
         if not self.automated:
             return Possible(False, "it can't be automated", "; ".join(self.by_hand))
-        for action in self.actions:
-            if not (answer := action.possible(workload)):
-                return answer
-        return YES
+        answers = (action.possible(workload) for action in self.actions)
+        return next((answer for answer in answers if not answer), YES)
 
     def too_risky(self, allowed: str) -> str:
         """Why it is not tried where no more than this risk is allowed; "" if it may be."""
-        return (
-            f"its risk is {self.risk}; allowed: {allowed}"
-            if _RISKS.index(self.risk) > _RISKS.index(allowed)
-            else ""
-        )
+        if RISKS.index(self.risk) <= RISKS.index(allowed):
+            return ""
+        return f"its risk is {self.risk}; allowed: {allowed}"
 
     @property
     def cost(self) -> tuple[int, bool]:
         """Sorts cheap and safe ones first."""
-        return _RISKS.index(self.risk), self.slow
-
-
-def check_risk(risk: str) -> None:
-    """InputError: there is no such risk."""
-    if risk not in _RISKS:
-        raise InputError(f"there is no risk {risk!r}", fix="none, low or high")
+        return RISKS.index(self.risk), self.slow
 
 
 def folder() -> Path:
@@ -207,6 +196,22 @@ def factors() -> dict[str, Factor]:
 def mitigations() -> dict[str, Mitigation]:
     """All mitigations by id; errors as those of `factors`."""
     return _read(folder())[1]
+
+
+def named_mitigation(name: str) -> Mitigation:
+    """The mitigation of an id.
+
+    Raises
+    ------
+    InputError
+        There is none.
+    """
+    if name not in mitigations():
+        raise InputError(
+            f"there is no mitigation '{name}'",
+            fix="list them: mitigation.available_mitigations()",
+        )
+    return mitigations()[name]
 
 
 def references() -> dict[str, Reference]:
@@ -267,14 +272,9 @@ def explain_factor(name: str) -> Factor:
     """
     found = factor_of(name)
     if found is None:
-        known = describe_columns().index
         raise InputError(
             f"no factor is known for {name!r}",
-            why=(
-                "a column of the program itself says more to those who know the program"
-                if name not in known
-                else None
-            ),
+            why="a column of the program itself says more to those who know the program",
             fix="see what there is: list(mitigation.factors())",
         )
     return found

@@ -9,7 +9,7 @@ import shlex
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,18 +25,18 @@ from ..progress import task
 from ..statistics import compare, stopping
 from ..workloads import Workload, as_workload
 from ._autopilot import (
+    ENOUGH_ROUNDS,
     FEWEST_ROUNDS,
     MOST_ROUNDS,
     Choice,
     Decision,
     Steps,
-    affordable_trials,
     wanted_mitigations,
 )
-from .knowledge import check_risk, mitigations
-from .report import Report, as_table, found_factors, tried_table
+from .knowledge import RISKS, mitigations, named_mitigation
+from .report import Report, as_table, best_first, found_factors, tried_table
 from .treatment import BASELINE, treatment_cells
-from .trials import Pair, Trial, judge_trials
+from .trials import SEEMS, Pair, judge_trials
 
 METRICS = ("software", "kernel", "scheduler", "interrupts", "softirqs", "pressure", "throttling")
 # shares of the budget
@@ -125,7 +125,8 @@ def autopilot(
     30
     """
     workload = as_workload(command, **described)
-    _check(budget_seconds, risk, candidates)
+    chosen = None if candidates is None else list(candidates)
+    _check(budget_seconds, risk, chosen or [])
     with ExitStack() as stack:
         if folder is None:
             folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="noisebook-"))
@@ -134,33 +135,25 @@ def autopilot(
             workload=workload,
             name=workload.name if workload is command else shlex.join(workload.command),
             budget_s=float(budget_seconds),
-            steps=Steps(Path(folder), int(seed), recorded_only),
+            steps=Steps(Path(folder), int(seed), recorded_only, tuple(attachments)),
             metrics=tuple(metrics),
             risk=risk,
             seed=int(seed),
-            attachments=tuple(attachments),
             notify=progress or (lambda sentence: shown.at(0, title=sentence)),
         )
-        return loop.run(
-            None if candidates is None else list(candidates),
-            general,
-            rule or stopping.Tails(most=MOST_RUNS),
-        )
+        return loop.run(chosen, general, rule or stopping.Tails(most=MOST_RUNS))
 
 
-def _check(budget_seconds: float, risk: str, candidates: Iterable[str] | None) -> None:
+def _check(budget_seconds: float, risk: str, candidates: list[str]) -> None:
     if not 0 < budget_seconds < 1e7:
         raise InputError(
             f"a budget of {budget_seconds} s",
             fix="give the seconds that measuring may take, such as 300",
         )
-    check_risk(risk)
-    unknown = [name for name in candidates or () if name not in mitigations()]
-    if unknown:
-        raise InputError(
-            f"there is no mitigation '{unknown[0]}'",
-            fix="list them: mitigation.available_mitigations()",
-        )
+    if risk not in RISKS:
+        raise InputError(f"there is no risk {risk!r}", fix="none, low or high")
+    for name in candidates:
+        named_mitigation(name)
 
 
 @dataclass
@@ -172,7 +165,6 @@ class _Loop:
     metrics: tuple[str, ...]
     risk: str
     seed: int
-    attachments: tuple[Attachment, ...]
     notify: Callable[[str], object]
 
     def run(self, candidates: list[str] | None, general: bool, rule: stopping.Rule) -> Report:
@@ -182,35 +174,27 @@ class _Loop:
         self.notify(explanation.summary)
         factors = found_factors(explanation)
         wanted = wanted_mitigations(candidates, list(factors.index), general)
-        choice = Choice(self.workload, self.steps, self.risk, self.notify, self.attachments)
-        affordable = affordable_trials(self._left_s(), _round_s(runs))
+        choice = Choice(self.workload, self.steps, self.risk, self.notify)
+        # as many as get rounds enough, with the best measured again; one in any case
+        affordable = max(1, int(self._left_s() / (ENOUGH_ROUNDS * _round_s(runs))) - 1)
         pairs, trials, failed = self._trials(choice.of(wanted, runs, affordable), runs)
         judged = judge_trials(pairs, self.seed)
-        report = Report(
+        promising = best_first(tried_table(judged, wanted), SEEMS)
+        again = judge_trials(self._measured_again(promising, trials), self.seed)
+        return Report(
             command=self.name,
             baseline=runs,
             explanation=explanation,
             stopped=stopped,
             factors=factors,
-            tried=tried_table(judged, wanted),
+            tried=tried_table(judged, wanted, again),
             not_tried=as_table([*choice.not_tried, *failed], ["name", "reason", "fix"]),
             judged=judged,
             trials=trials,
+            again=again,
             seconds=self.steps.spent_s(),
             layers=layers,
         )
-        again = self._measured_again(report)
-        tried = tried_table(judged, wanted, again)
-        return replace(report, tried=tried, again=again, seconds=self.steps.spent_s())
-
-    def _runs(
-        self,
-        step: str,
-        make_cells: Callable[[], list[Cell]],
-        count: int,
-        layers: Sequence[Attachment] = (),
-    ) -> pd.DataFrame:
-        return self.steps.runs(step, make_cells, count, (*layers, *self.attachments))
 
     # ---- the first measurement ----
 
@@ -226,7 +210,8 @@ class _Loop:
             runs = self._first_runs(count)
             run_s = float(runs["elapsed_seconds"].mean())
             verdict = rule.decide(with_cost(runs)[COST].to_numpy())
-            affordable = max(int(limit_s / run_s), self._fewest_runs(run_s))
+            self._check_budget(FEWEST_RUNS * run_s)
+            affordable = max(int(limit_s / run_s), FEWEST_RUNS)
             spent = self.steps.spent_s() > limit_s or count >= affordable
             if count >= FEWEST_RUNS and (verdict.stop or spent):
                 reason = verdict.reason
@@ -236,8 +221,7 @@ class _Loop:
             count = min(max(FEWEST_RUNS, count + RUNS_A_TIME), affordable)
             self.notify(f"measuring: {count} runs of {run_s:.3g} s each ({verdict.reason})")
 
-    def _fewest_runs(self, run_s: float) -> int:
-        needed_s = FEWEST_RUNS * run_s
+    def _check_budget(self, needed_s: float) -> None:
         if needed_s > 0.8 * self.budget_s:
             raise InputError(
                 f"a budget of {self.budget_s:g} s is too small: {FEWEST_RUNS} runs take"
@@ -246,12 +230,11 @@ class _Loop:
                 why="fewer runs show nothing of how they vary",
                 fix=f"give at least {math.ceil(3 * needed_s)} s, or a smaller problem",
             )
-        return FEWEST_RUNS
 
     def _first_runs(self, count: int) -> pd.DataFrame:
         # made anew each time: a campaign closes the layers at its end
         layers = () if self.steps.recorded_only else metric_layers(*self.metrics)
-        return self._runs("first", lambda: [Cell(BASELINE, self.workload)], count, layers)
+        return self.steps.runs("first", lambda: [Cell(BASELINE, self.workload)], count, layers)
 
     # ---- the counters ----
 
@@ -261,27 +244,24 @@ class _Loop:
         """
         if not self.metrics:
             return ""
-        rounds = self.steps.decide("layers", lambda: self._layer_rounds(runs))["rounds"]
-        if not rounds:
+        affordable = int(min(LAYERS_SHARE * self.budget_s / _round_s(runs), MOST_ROUNDS))
+        rounds = self.steps.decide("layers", lambda: {"rounds": affordable})["rounds"]
+        if rounds < FEWEST_ROUNDS:
             return (
                 "Whether the counters change the run time was not tested: the budget is too small."
             )
         self.notify(f"testing in {rounds} rounds whether the counters change the run time")
-        table = self._runs(
-            "layers",
-            lambda: [
-                Cell("without", self.workload),
-                Cell("with", self.workload, attachments=metric_layers(*self.metrics)),
-            ],
-            rounds,
-        )
-        without, with_layers = (table[table["cell"] == name] for name in ("without", "with"))
-        found = compare(without, with_layers, seed=self.seed)
-        return f"Without the set of counters and with it: {found.verdict}"
 
-    def _layer_rounds(self, runs: pd.DataFrame) -> Decision:
-        affordable = int(min(LAYERS_SHARE * self.budget_s / _round_s(runs), MOST_ROUNDS))
-        return {"rounds": affordable if affordable >= FEWEST_ROUNDS else 0}
+        def cells() -> list[Cell]:
+            counters = metric_layers(*self.metrics)
+            return [
+                Cell("without", self.workload),
+                Cell("with", self.workload, attachments=counters),
+            ]
+
+        by_cell = self.steps.runs("layers", cells, rounds).groupby("cell")
+        found = compare(by_cell.get_group("without"), by_cell.get_group("with"), seed=self.seed)
+        return f"Without the set of counters and with it: {found.verdict}"
 
     # ---- the trials ----
 
@@ -322,33 +302,31 @@ class _Loop:
         return int(self.steps.decide(f"trial-{name}", even_part)["rounds"])
 
     def _treated_runs(self, step: str, name: str, rounds: int) -> pd.DataFrame:
-        return self._runs(step, lambda: treatment_cells(self.workload, [name]), rounds)
+        return self.steps.runs(step, lambda: treatment_cells(self.workload, [name]), rounds)
 
     # ---- the confirmation ----
 
-    def _measured_again(self, report: Report) -> dict[str, Trial]:
+    def _measured_again(self, promising: list[str], trials: pd.DataFrame) -> dict[str, Pair]:
         """What seems to help measured again, the best first, since the best of several looks better
         than it is; as much as the budget allows.
         """
         pairs = {}
-        for name in report.promising:
-            step = f"confirm-{name}"
-            decision = self.steps.decided(step) or self._confirmation(step, report, name)
+        for name in promising:
+            step, trial = f"confirm-{name}", trials[trials["trial"] == name]
+            decision = self.steps.decided(step) or self._confirmation(step, trial)
             if decision is None:
                 break
             rounds = int(decision["rounds"])
             self.notify(f"measuring “{mitigations()[name].name}” again in {rounds} rounds")
             pairs[name] = _pair(self._treated_runs(step, name, rounds), name)
-        return judge_trials(pairs, self.seed)
+        return pairs
 
-    def _confirmation(self, step: str, report: Report, name: str) -> Decision | None:
+    def _confirmation(self, step: str, trial: pd.DataFrame) -> Decision | None:
         """The rounds that it takes, as far as the budget allows; None: too few."""
         if self.steps.recorded_only:
             return None
-        trial = report.trials[report.trials["trial"] == name]
-        round_s = 2 * float(trial["elapsed_seconds"].mean())
         # twice as many as showed it: what seems best of several looks better than it is
-        rounds = min(int(self._left_s() / round_s), len(trial), MOST_ROUNDS)
+        rounds = min(int(self._left_s() / _round_s(trial)), len(trial), MOST_ROUNDS)
         return self.steps.store(step, {"rounds": rounds}) if rounds >= FEWEST_ROUNDS else None
 
 

@@ -49,30 +49,27 @@ class Environment(Action):
     needs_program = True
 
     def possible(self, workload: Workload | None = None) -> Possible:
-        if self.at_least and _version(platform.libc_ver()[1]) < _version(self.at_least):
-            return Possible(
-                False,
-                f"glibc {platform.libc_ver()[1] or '(none)'} is older than {self.at_least}",
-                "a newer distribution",
-            )
+        glibc = platform.libc_ver()[1]
+        if self.at_least and _version(glibc) < _version(self.at_least):
+            reason = f"glibc {glibc or '(none)'} is older than {self.at_least}"
+            return Possible(False, reason, "a newer distribution")
         if self.transparent_huge_pages and _chosen_huge_pages() not in ("always", "madvise"):
             return Possible(
                 False, "transparent huge pages are off here", f"echo madvise > {_HUGE_PAGES}"
             )
         if workload is None:
             return YES
-        taken = [
-            name
-            for name in self.variables
-            if dict(workload.env).get(name, self.variables[name]) != self.variables[name]
-        ]
-        if taken:
-            return Possible(
-                False,
-                f"the workload sets {', '.join(taken)} itself",
-                "leave it out of the workload's env",
-            )
-        return _dynamic(Path(workload.command[0])) if self.needs else YES
+        own = dict(workload.env)
+        if taken := [
+            name for name, value in self.variables.items() if own.get(name, value) != value
+        ]:
+            reason = f"the workload sets {', '.join(taken)} itself"
+            return Possible(False, reason, "leave it out of the workload's env")
+        program = Path(workload.command[0])
+        if self.needs and _interpreter(program) is None and not _is_script(program):
+            reason = f"{program.name} is statically linked, so that it reads no such variable"
+            return Possible(False, reason, "link it dynamically")
+        return YES
 
     def applied_to(self, workload: Workload) -> Workload:
         shown = {_DISPLAY: "true"} if self.needs == "openmp" else {}
@@ -107,16 +104,6 @@ def _chosen_huge_pages() -> str:
     return "never"
 
 
-def _dynamic(program: Path) -> Possible:
-    if _interpreter(program) is None and not _is_script(program):
-        return Possible(
-            False,
-            f"{program.name} is statically linked, so that it reads no such variable",
-            "link it dynamically",
-        )
-    return YES
-
-
 def _interpreter(program: Path) -> str | None:
     with suppress(OSError):
         return elf_interpreter(program)
@@ -124,13 +111,9 @@ def _interpreter(program: Path) -> str | None:
 
 
 def _is_script(program: Path) -> bool:
-    return _first_line(program).startswith("#!")
-
-
-def _first_line(program: Path) -> str:
     with suppress(OSError), open(program, "rb") as file:
-        return file.readline(256).decode(errors="replace").strip()
-    return ""
+        return file.read(2) == b"#!"
+    return False
 
 
 @dataclass(frozen=True)
@@ -150,11 +133,8 @@ class Preload(Action):
         path = find_library(self.library)
         if path is None:
             package = _PACKAGES.get(self.library)
-            return Possible(
-                False,
-                f"there is no library {self.library} here",
-                f"apt-get install {package}" if package else f"ldconfig -p | grep {self.library}",
-            )
+            fix = f"apt-get install {package}" if package else f"ldconfig -p | grep {self.library}"
+            return Possible(False, f"there is no library {self.library} here", fix)
         return _takes_library(Path(workload.command[0])) if workload is not None else YES
 
     def applied_to(self, workload: Workload) -> Workload:
@@ -166,8 +146,7 @@ class Preload(Action):
         files = {os.path.realpath(name) for name in _proc.mapped_files(pid)}
         if os.path.realpath(self._path()) not in files:
             return NotYet(f"{os.path.basename(self._path())} is not mapped into the process")
-        library = verification.image(self._path())
-        replaces_malloc = library is not None and "malloc" in library.symbols
+        replaces_malloc = "malloc" in verification.symbols(self._path())
         return verification.program_malloc(pid) if replaces_malloc else None
 
     def _path(self) -> str:
@@ -178,17 +157,12 @@ class Preload(Action):
 
 
 def _takes_library(program: Path) -> Possible:
-    if takes_preload(program):
+    if takes_preload(program) or _is_script(
+        program
+    ):  # what it calls may take it: the check will say
         return YES
-    if _is_script(program):  # what it calls may take it: the check will say
-        return YES
-    why = (
-        "is statically linked"
-        if _interpreter(program) is None
-        else "has privileges or another loader"
-    )
-    return Possible(
-        False,
-        f"{program.name} {why}, so that nothing can be preloaded",
-        "link it dynamically, or link the allocator into it",
-    )
+    why = "has privileges or another loader"
+    if _interpreter(program) is None:
+        why = "is statically linked"
+    reason = f"{program.name} {why}, so that nothing can be preloaded"
+    return Possible(False, reason, "link it dynamically, or link the allocator into it")

@@ -16,34 +16,14 @@ import pandas as pd
 from ..attribution import Explanation
 from ..measurement import describe_columns
 from ..outcomes import outcome_of
-from .knowledge import Factor, explain_factor, factor_of, factors, mitigations
-from .trials import (
-    HARMS,
-    HELPS,
-    MIXED,
-    NO_EFFECT,
-    NOT_AGAIN,
-    SEEMS,
-    TOO_FEW,
-    Trial,
-    open_verdict,
-)
+from .knowledge import explain_factor, factor_of, factors, mitigations
+from .trials import HELPS, NOT_AGAIN, SEEMS, TOO_FEW, Trial, open_verdict
 
-RATIO_COLUMNS = ["mean_ratio", "mean_low", "mean_high", "sd_ratio", "sd_low", "sd_high"]
-TRIED_COLUMNS = [
-    "name",
-    "factor",
-    "runs",
-    *RATIO_COLUMNS,
-    "cv_ratio",
-    "cv_low",
-    "cv_high",
-    "p_value",
-    "p_corrected",
-    "needed",
-    "verdict",
-]
-VERDICTS = (HELPS, SEEMS, NOT_AGAIN, MIXED, NO_EFFECT, TOO_FEW, HARMS)
+_RATIOS = [
+    (key, column) for key in ("mean", "sd", "cv") for column in ("ratio", "low", "high")
+]  # of the comparison's table
+_SETTLED = ["p_value", "p_corrected", "needed", "verdict"]
+TRIED_COLUMNS = ["name", "factor", "runs", *map("_".join, _RATIOS), *_SETTLED]
 LEVEL = 0.05
 PATHS = "program-paths"  # the factor of what a program counts itself
 
@@ -67,7 +47,7 @@ class Report:
         DataFrame, index mitigation. Columns: name; factor; runs (rounds that its verdict rests on);
         mean_ratio, sd_ratio, cv_ratio (treated over untreated) with 95 % intervals (…_low, …_high);
         p_value (of the test that is nearest to a verdict); p_corrected (for all that was tried);
-        needed (rounds that would settle an open verdict); verdict, one of `VERDICTS`. What helps
+        needed (rounds that would settle an open verdict); verdict, a word of `trials`. What helps
         was shown twice, the second time in runs that had no part in choosing it.
     not_tried
         DataFrame, index mitigation; columns name, reason, fix.
@@ -99,18 +79,12 @@ class Report:
     @property
     def helped(self) -> list[str]:
         """Mitigations that are confirmed to help, the best first."""
-        return _best_first(self.tried, HELPS)
-
-    @property
-    def promising(self) -> list[str]:
-        """Mitigations that seem to help and are not confirmed, the best first."""
-        return _best_first(self.tried, SEEMS)
+        return best_first(self.tried, HELPS)
 
     @property
     def summary(self) -> str:
         """What varied, why and what helped, in a few sentences."""
-        parts = [_variation(self.baseline), self.explanation.summary, _helped(self)]
-        return " ".join(parts)
+        return " ".join([_variation(self.baseline), self.explanation.summary, _helped(self)])
 
     @property
     def answers(self) -> pd.DataFrame:
@@ -147,11 +121,10 @@ class Report:
         return f"<p>{html.escape(self.summary)}</p>{tables}"
 
 
-def _best_first(tried: pd.DataFrame, verdict: str) -> list[str]:
-    chosen = tried[tried["verdict"] == verdict]
-    return list(
-        chosen.assign(best=chosen[["mean_ratio", "sd_ratio"]].min(axis=1)).sort_values("best").index
-    )
+def best_first(tried: pd.DataFrame, verdict: str) -> list[str]:
+    """The mitigations with a verdict, the best first; `tried` is of `tried_table`."""
+    gains = tried.loc[tried["verdict"] == verdict, ["mean_ratio", "sd_ratio"]].min(axis=1)
+    return list(gains.sort_values().index)
 
 
 def _variation(runs: pd.DataFrame) -> str:
@@ -220,7 +193,8 @@ def found_factors(explanation: Explanation) -> pd.DataFrame:
     """
     columns: dict[str, list[str]] = {}
     for column in _decisive_columns(explanation):
-        if factor := factor_behind(column):
+        factor = factors()[PATHS] if is_of_program(column) else factor_of(column)
+        if factor:
             columns.setdefault(factor.id, []).append(column)
     rows = [
         {"factor": name, "name": explain_factor(name).name, "columns": tuple(seen), "rank": rank}
@@ -256,19 +230,13 @@ def is_of_program(column: str) -> bool:
     (True, False, False)
     """
     name = column.removesuffix("_per_s")
-    if factor_of(name):
-        return False
-    return not any(fnmatch.fnmatchcase(name, pattern) for pattern in _known_columns())
+    known = any(fnmatch.fnmatchcase(name, pattern) for pattern in _known_columns())
+    return not known and factor_of(name) is None
 
 
 @cache
 def _known_columns() -> tuple[str, ...]:
     return tuple(describe_columns().index)
-
-
-def factor_behind(column: str) -> Factor | None:
-    """The factor that a column shows; of the program's own counters its paths."""
-    return factors()[PATHS] if is_of_program(column) else factor_of(column)
 
 
 def as_table(rows: list[dict], columns: list[str]) -> pd.DataFrame:
@@ -299,7 +267,7 @@ def tried_table(
             "mitigation": name,
             "name": mitigations()[name].name if name in mitigations() else name,
             "factor": wanted.get(name, ""),
-            **trial_row(trial),
+            **_trial_row(trial),
             **_settled(trial, (again or {}).get(name)),
         }
         for name, trial in judged.items()
@@ -307,28 +275,15 @@ def tried_table(
     return as_table(rows, TRIED_COLUMNS)
 
 
-def trial_row(trial: Trial, statistics: tuple[str, ...] = ("mean", "sd", "cv")) -> dict:
-    """Rounds, ratios with their intervals, p-values of a trial.
-
-    Parameters
-    ----------
-    trial
-        Of `judge_trials`.
-    statistics
-        Rows of the comparison's table.
-    """
-    ratios = {
-        f"{key}_{column}": trial.comparison.table.loc[key, column]
-        for key in statistics
-        for column in ("ratio", "low", "high")
-    }
-    leading = trial.leading
+def _trial_row(trial: Trial) -> dict:
+    """Rounds, ratios with their intervals, p-values of a trial."""
+    table = trial.comparison.table
     return {
         "runs": trial.faster.units,
-        **ratios,
-        "p_value": leading.p_value,
-        "p_corrected": leading.p_adjusted,
-        "needed": trial.needed,
+        **{f"{key}_{column}": table.loc[key, column] for key, column in _RATIOS},
+        "p_value": trial.leading.p_value,
+        "p_corrected": trial.leading.p_adjusted,
+        "needed": trial.faster.needed,
         "verdict": trial.verdict,
     }
 
@@ -337,7 +292,7 @@ def _settled(trial: Trial, again: Trial | None) -> dict:
     """Verdict and missing rounds of what was measured again; nothing where it was not."""
     if again is None or trial.verdict != SEEMS:
         return {}
-    if again.is_confirmed:
+    if again.verdict == SEEMS:
         return {"verdict": HELPS}
     if again.verdict == TOO_FEW:
         return {"needed": again.leading.needed}

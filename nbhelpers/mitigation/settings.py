@@ -1,14 +1,17 @@
-"""Actions on the settings of the machine, for the length of a run: sysctls and sysfs, routed
-interrupts.
+"""Actions on the machine, for the length of a run: sysctls and sysfs, routed interrupts, a request
+for fast wake-ups; and before a run: what is dirty written out, a pause.
 
-Every value is changed by `nbhelpers.machine.settings`, which puts it back even after a SIGKILL.
+Every value is changed by `nbhelpers.machine.settings`, which puts it back even after a SIGKILL; the
+request ends with our process.
 """
 
 import errno
 import glob
 import os
+import struct
+import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,9 +21,11 @@ from ..machine import allowed, cpu_list, kernel, online_cpus, privileged, settin
 from ..machine.kernel import read_value, same
 from ..workloads import Workload, format_cpu_list
 from . import _proc
-from .action import YES, Action, NotYet, Possible, Unproven
+from .action import YES, Action, NotYet, Possible, Prepared, Unproven
 
 NOT_LISTED = "what is not on the list could give a program the rights of root"
+_HUGE_PAGES = "/sys/kernel/mm/transparent_hugepage/enabled"
+_NO_REQUEST_US = 2_000_000_000  # longer than any wake-up: it changes nothing
 
 
 def changeable(values: dict[str, str]) -> Possible:
@@ -28,7 +33,8 @@ def changeable(values: dict[str, str]) -> Possible:
     this user.
     """
     if not values:
-        return Possible(False, "this machine has no such setting")
+        reason = "there is no such setting here, as in most virtual machines"
+        return Possible(False, reason, "a machine whose kernel controls it")
     for path, value in values.items():
         if not os.path.exists(path):
             return Possible(
@@ -40,15 +46,10 @@ def changeable(values: dict[str, str]) -> Possible:
         try:
             kernel.check_writable(path)
         except OSError as error:
-            return Possible(
-                False,
-                f"{path}: {error.strerror}",
-                (
-                    f"{privileged.INSTALL}, or run as root, outside of a container"
-                    if error.errno != errno.EROFS
-                    else "run outside of a container"
-                ),
-            )
+            fix = "run outside of a container"
+            if error.errno != errno.EROFS:
+                fix = f"{privileged.INSTALL}, or run as root, outside of a container"
+            return Possible(False, f"{path}: {error.strerror}", fix)
     if all(_is(path, value) for path, value in values.items()):
         return Possible(False, f"{next(iter(values))} is {next(iter(values.values()))} already")
     return YES
@@ -115,10 +116,6 @@ class MachineSetting(Action, ABC):
         return None
 
 
-def _not_here(path: str, fix: str) -> Possible:
-    return Possible(False, f"there is no {path} here, as in most virtual machines", fix)
-
-
 @dataclass(frozen=True)
 class Setting(MachineSetting):
     """One value in a file, or in all files that a path of the list with its * finds.
@@ -144,14 +141,8 @@ class Setting(MachineSetting):
         paths = sorted(glob.glob(self.path)) if "*" in self.path else [self.path]
         return dict.fromkeys(paths, self.value)
 
-    def possible(self, workload: Workload | None = None) -> Possible:
-        if not self.values(workload):
-            return _not_here(self.path, "a machine whose kernel controls it")
-        return super().possible(workload)
-
     def followed(self, pid: int) -> str | None:
-        seen = _SEEN.get(self.path)
-        return seen(pid, self.value) if seen else None
+        return _huge_pages(pid, self.value) if self.path == _HUGE_PAGES else None
 
 
 def _huge_pages(pid: int, value: str) -> str | None:
@@ -164,11 +155,6 @@ def _huge_pages(pid: int, value: str) -> str | None:
     if value == "never":
         return f"the process has {has_kb} kB of huge pages" if has_kb else None
     return None if has_kb else NotYet("the process has no huge page")
-
-
-_SEEN: dict[str, Callable[[int, str], str | None]] = {
-    "/sys/kernel/mm/transparent_hugepage/enabled": _huge_pages,
-}
 
 
 def _others(workload: Workload | None) -> tuple[int, ...]:
@@ -190,7 +176,8 @@ class InterruptsAway(MachineSetting):
         self._before: dict[str, int] = {}
 
     def values(self, workload: Workload | None) -> dict[str, str]:
-        return self._routed or dict.fromkeys(_irq_files(), format_cpu_list(_others(workload)))
+        files = sorted(glob.glob("/proc/irq/[0-9]*/smp_affinity_list"))
+        return self._routed or dict.fromkeys(files, format_cpu_list(_others(workload)))
 
     def possible(self, workload: Workload | None = None) -> Possible:
         if len(online_cpus()) < 2:
@@ -240,10 +227,6 @@ class InterruptsAway(MachineSetting):
         return found
 
 
-def _irq_files() -> list[str]:
-    return sorted(glob.glob("/proc/irq/[0-9]*/smp_affinity_list"))
-
-
 def _takes_a_value(path: str) -> bool:
     """Writing the value that it has: the kernel answers EIO or EPERM for an interrupt that it
     places itself.
@@ -252,3 +235,82 @@ def _takes_a_value(path: str) -> bool:
         kernel.write_value(path, Path(path).read_text().strip())
         return True
     return False
+
+
+class Flush(Prepared):
+    """What is dirty is written out before the run (sync(2), which returns when it is done)."""
+
+    def prepare(self) -> None:
+        os.sync()
+
+
+@dataclass(frozen=True)
+class CoolDown(Prepared):
+    """A pause before the run, s; nothing of it is timed."""
+
+    seconds: float = 2.0
+
+    def prepare(self) -> None:
+        time.sleep(self.seconds)
+
+
+@dataclass(frozen=True)
+class Latency(Action):
+    """No idle state with a longer wake-up than this, µs: a request that holds while its file is
+    open, and ends with our process whatever happens.
+
+    Proof: the strictest request on the machine, which the kernel obeys.
+    """
+
+    us: int = 0
+    _path = "/dev/cpu_dma_latency"
+
+    @property
+    def risk(self) -> str:
+        return "low"
+
+    def possible(self, workload: Workload | None = None) -> Possible:
+        states = glob.glob("/sys/devices/system/cpu/cpu[0-9]*/cpuidle/state[1-9]*")
+        if not states:
+            return Possible(
+                False,
+                "the kernel has no idle states to choose from, as in most virtual machines",
+                "a machine with cpuidle, or the host",
+            )
+        try:
+            self._strictest()
+        except OSError as error:
+            return Possible(False, f"{self._path}: {error.strerror}", "run as root")
+        return YES
+
+    @contextmanager
+    def held(self, workload: Workload) -> Iterator[None]:
+        handle = self._requested()
+        try:
+            yield
+        finally:
+            os.close(handle)
+
+    def _requested(self) -> int:
+        """The file that holds the request while it is open."""
+        try:
+            handle = os.open(self._path, os.O_RDWR)
+        except PermissionError:
+            return privileged.latency(self.us)
+        os.write(handle, struct.pack("=i", self.us))
+        return handle
+
+    def _strictest(self) -> int:
+        """Reading a fresh file tells the strictest request on the machine."""
+        try:
+            handle = os.open(self._path, os.O_RDONLY)
+        except PermissionError:
+            handle = privileged.latency(_NO_REQUEST_US)
+        with open(handle, "rb", buffering=0) as file:
+            return struct.unpack("=i", file.read(4))[0]
+
+    def check(self, pid: int) -> str | None:
+        has = self._strictest()
+        if has > self.us:
+            return f"the wake-up latency requested is {has} µs, not {self.us} µs"
+        return None

@@ -9,17 +9,17 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack
 from dataclasses import is_dataclass
 from typing import NamedTuple
 
-from ..errors import InputError, SettingError, Unavailable
+from ..errors import SettingError, Unavailable
 from ..measurement import Attachment, Cell, run_once
 from ..workloads import Workload
 from . import _proc
 from .action import Action, Momentary, NotYet, Unproven
-from .knowledge import Mitigation, mitigations
+from .knowledge import Mitigation, named_mitigation
 
 BASELINE = "baseline"
 NOT_IN_EFFECT = "mitigation not in effect"
@@ -68,10 +68,8 @@ class Treatment(Attachment):
         self._launcher = False
 
     def __repr__(self) -> str:
-        return (
-            f"Treatment({self.name}:"
-            f" {', '.join(type(action).__name__ for action in self.actions) or 'nothing'})"
-        )
+        kinds = ", ".join(type(action).__name__ for action in self.actions)
+        return f"Treatment({self.name}: {kinds or 'nothing'})"
 
     def before(self, workload: Workload) -> None:
         self.close()
@@ -89,8 +87,16 @@ class Treatment(Attachment):
 
     def armed(self, pid: int) -> None:
         for action in self.actions:
-            with _explained(action):
+            try:
                 action.arm(pid)
+            except PermissionError as error:
+                raise SettingError(
+                    f"{type(action).__name__}: {error.strerror}",
+                    why="the run would be measured without its mitigation",
+                    fix="run as root",
+                ) from None
+            except ProcessLookupError:  # it was killed at the barrier; the run will say so
+                break
         self._look(pid, in_launcher=self._launcher)
         self._watch = _Watch(pid, self._while_running)
 
@@ -159,20 +165,6 @@ class Treatment(Attachment):
             watch.end()
 
 
-@contextmanager
-def _explained(action: Action) -> Iterator[None]:
-    try:
-        yield
-    except PermissionError as error:
-        raise SettingError(
-            f"{type(action).__name__}: {error.strerror}",
-            why="the run would be measured without its mitigation",
-            fix="run as root",
-        ) from None
-    except ProcessLookupError:  # the process has been killed at the barrier; the run will say so
-        return
-
-
 class _Watch:
     """A thread that looks at a process while it runs, at doubling intervals, until `end`."""
 
@@ -200,11 +192,10 @@ class _Watch:
 
     def _exists(self) -> bool:
         """Whether the process lives, by its pidfd: a pid may be somebody else's by now."""
-        with suppress(PermissionError):
-            try:
-                signal.pidfd_send_signal(self._pidfd, 0)
-            except ProcessLookupError:
-                return False
+        try:
+            signal.pidfd_send_signal(self._pidfd, 0)
+        except OSError as error:
+            return not isinstance(error, ProcessLookupError)
         return True
 
     def end(self) -> None:
@@ -218,7 +209,7 @@ class TreatedWorkload(NamedTuple):
     """A workload with a mitigation: as it is started, and the attachments of its runs."""
 
     workload: Workload
-    attachments: tuple[Attachment, ...] = ()
+    attachments: tuple[Treatment, ...]
 
 
 def treat_workload(
@@ -292,12 +283,7 @@ def why_unproven(
 
 def _actions_of(mitigation: str | Mitigation | Iterable[Action]) -> tuple[str, tuple[Action, ...]]:
     if isinstance(mitigation, str):
-        if mitigation not in mitigations():
-            raise InputError(
-                f"there is no mitigation '{mitigation}'",
-                fix="list them: mitigation.available_mitigations()",
-            )
-        mitigation = mitigations()[mitigation]
+        mitigation = named_mitigation(mitigation)
     if not isinstance(mitigation, Mitigation):
         actions = tuple(mitigation)
         return "+".join(type(action).__name__ for action in actions), actions
@@ -330,14 +316,8 @@ def treatment_cells(workload: Workload, names: Iterable[str | Mitigation]) -> li
     """
     cells = [Cell(BASELINE, workload, attachments=(Treatment("none", (), workload),))]
     for mitigation in names:
-        treated = treat_workload(mitigation, workload)
-        name, _ = _actions_of(mitigation)
+        treated, [treatment] = treat_workload(mitigation, workload)
         cells.append(
-            Cell(
-                name,
-                treated.workload,
-                attachments=treated.attachments,
-                compared_with=(BASELINE,),
-            )
+            Cell(treatment.name, treated, attachments=(treatment,), compared_with=(BASELINE,))
         )
     return cells

@@ -74,22 +74,12 @@ class Trial:
         return NO_EFFECT if self.faster.verdict == NONE else TOO_FEW
 
     @property
-    def is_confirmed(self) -> bool:
-        """Whether runs that had no part in the choice show a gain, and no loss."""
-        return self.verdict == SEEMS
-
-    @property
     def leading(self) -> Judgement:
         """The judgement that decides: of a gain or a loss that is shown, else of the run time."""
-        if self.evener.verdict in (REPRODUCED, REVERSED) and self.faster.verdict in (NONE,):
+        if self.evener.verdict in (REPRODUCED, REVERSED) and self.faster.verdict == NONE:
             return self.evener
         is_open = self.faster.verdict not in (REPRODUCED, REVERSED, NONE)
         return self.evener if is_open and self.verdict in (SEEMS, HARMS) else self.faster
-
-    @property
-    def needed(self) -> float:
-        """Rounds that would settle whether the run time changes; NaN where that is settled."""
-        return self.faster.needed
 
     @property
     def sentence(self) -> str:

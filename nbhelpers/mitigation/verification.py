@@ -61,8 +61,7 @@ def follows_display(name: str, value: str, errors: str) -> bool:
 
 def program_malloc(pid: int) -> Answer:
     """Where the program brings a malloc of its own, which no library and no variable replaces."""
-    program = image(f"/proc/{pid}/exe")
-    if program is not None and "malloc" in program.symbols:
+    if "malloc" in symbols(f"/proc/{pid}/exe"):
         name = os.path.basename(_proc.executable(pid))
         return f"{name} has a malloc of its own"
     return None
@@ -75,7 +74,7 @@ def _mapped_names(pid: int) -> set[str]:
 # ---- glibc's malloc ------------------------------------------------------------------------------
 
 
-def _glibc(pid: int) -> Answer:
+def _glibc(pid: int, value: str = "") -> Answer:
     """Whether malloc is glibc's."""
     files = _mapped_names(pid)
     if not any(name.startswith(("libc.so", "libc-")) for name in files):
@@ -94,11 +93,6 @@ def _top_pad(pid: int, value: str) -> Answer:
     if heap_b >= int(value):
         return None
     return NotYet(f"the heap of the process has {heap_b} bytes, less than {value}")
-
-
-def _with_top_pad(pid: int, value: str) -> Answer:
-    """Read by malloc together with MALLOC_TOP_PAD_, which shows in the size of the heap."""
-    return _glibc(pid)
 
 
 def _arenas(pid: int, value: str) -> Answer:
@@ -136,8 +130,9 @@ def _openmp_policy(pid: int, value: str) -> Answer:
 
 PROOFS: dict[str, Callable[[int, str], Answer]] = {
     "MALLOC_TOP_PAD_": _top_pad,
-    "MALLOC_MMAP_MAX_": _with_top_pad,
-    "MALLOC_TRIM_THRESHOLD_": _with_top_pad,
+    # read by malloc together with MALLOC_TOP_PAD_, which shows in the size of the heap
+    "MALLOC_MMAP_MAX_": _glibc,
+    "MALLOC_TRIM_THRESHOLD_": _glibc,
     "MALLOC_ARENA_MAX": _arenas,
     "GLIBC_TUNABLES": _huge_advice,
     "OMP_WAIT_POLICY": _openmp_policy,
@@ -147,44 +142,27 @@ PROOFS: dict[str, Callable[[int, str], Answer]] = {
 # ---- which names a library or program defines ----------------------------------------------------
 
 
-class Image:
-    """The dynamic part of a 64-bit little-endian ELF file.
-
-    Attributes
-    ----------
-    symbols
-        Names of those that it defines.
-    """
-
-    def __init__(self, path: str):
-        data = Path(path).read_bytes()
-        if data[:6] != b"\x7fELF\x02\x01":
-            raise ValueError(f"{path} is no 64-bit little-endian ELF file")
-        (table_at,) = struct.unpack_from("<Q", data, 40)
-        size, count = struct.unpack_from("<HH", data, 58)
-        rows = [struct.unpack_from("<IIQQQQII", data, table_at + size * n) for n in range(count)]
-        self.symbols: set[str] = set()
-        for _, kind, _, _, at, length, link, _ in rows:
-            if kind == _DYNSYM:
-                self._read_symbols(data[at : at + length], data[rows[link][4] :])
-
-    def _read_symbols(self, table: bytes, texts: bytes) -> None:
-        for name, _, _, index, _, _ in struct.iter_unpack(
-            "<IBBHQQ", table[: len(table) // 24 * 24]
-        ):
-            if name and index:
-                text = texts[name : texts.index(b"\0", name)]
-                self.symbols.add(text.decode(errors="replace"))
-
-
-def image(path: str) -> Image | None:
-    """The dynamic part of a file; None if it has none that can be read."""
+def symbols(path: str) -> frozenset[str]:
+    """Names that a dynamic 64-bit little-endian ELF file defines; none where it cannot be read."""
     with suppress(OSError, ValueError, struct.error, IndexError):
         found = os.stat(path)
-        return _image(path, found.st_mtime_ns, found.st_size)
-    return None
+        return _symbols(path, found.st_mtime_ns, found.st_size)
+    return frozenset()
 
 
 @lru_cache(maxsize=64)
-def _image(path: str, changed_ns: int, size: int) -> Image:
-    return Image(path)
+def _symbols(path: str, changed_ns: int, size: int) -> frozenset[str]:
+    data = Path(path).read_bytes()
+    if data[:6] != b"\x7fELF\x02\x01":
+        raise ValueError(f"{path} is no 64-bit little-endian ELF file")
+    (table_at,) = struct.unpack_from("<Q", data, 40)
+    size, count = struct.unpack_from("<HH", data, 58)
+    rows = [struct.unpack_from("<IIQQQQII", data, table_at + size * n) for n in range(count)]
+    names: set[str] = set()
+    for _, kind, _, _, at, length, link, _ in rows:
+        if kind == _DYNSYM:
+            table, texts = data[at : at + length // 24 * 24], data[rows[link][4] :]
+            entries = struct.iter_unpack("<IBBHQQ", table)
+            defined = [name for name, _, _, index, _, _ in entries if name and index]
+            names |= {texts[name : texts.index(b"\0", name)].decode() for name in defined}
+    return frozenset(names)

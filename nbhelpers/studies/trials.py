@@ -194,7 +194,7 @@ def trial_table(
     DataFrame, a row a mitigation. Columns: mitigation; runs (rounds); rounds (their numbers in the
     campaign); mean_ratio and cv_ratio (treated over untreated) with 95 % intervals; p_corrected
     (for all mitigations judged together); needed (rounds that would settle an open verdict);
-    verdict, one of `nbhelpers.mitigation.report.VERDICTS`.
+    verdict, a word of `nbhelpers.mitigation.trials`.
     """
     table = tried_table(judged, {}, again).reset_index()
     places = [trial.comparison.measured_in for trial in judged.values()]

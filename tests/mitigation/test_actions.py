@@ -2,6 +2,7 @@
 effect, and undone; the others say why not.
 """
 
+import contextlib
 import ctypes
 import glob
 import os
@@ -14,8 +15,8 @@ from nbhelpers.errors import InputError, Unavailable
 from nbhelpers.machine import settings
 from nbhelpers.measurement import run_once
 from nbhelpers.mitigation import groups, mitigations, scheduling, treat_workload
+from nbhelpers.mitigation.scheduling import Niced
 from nbhelpers.mitigation.settings import Setting, changeable
-from nbhelpers.mitigation.wrapped import Niced
 from nbhelpers.workloads import program
 
 from .programs import suitable
@@ -45,14 +46,9 @@ def machine_state() -> dict[str, str]:
         if os.access(path, os.R_OK) and os.path.isfile(path)
     }
     for controller in ("cpu", "cpuset"):
-        if isinstance(found := groups.hierarchy(controller), groups.Hierarchy):
-            state[controller] = str(
-                sorted(
-                    entry.name
-                    for entry in os.scandir(found.folder)
-                    if entry.is_dir() and "noisebook" in entry.name
-                )
-            )
+        with contextlib.suppress(Unavailable):
+            found = groups.hierarchy(controller).folder.glob("*noisebook*")
+            state[controller] = str(sorted(found))
     own = (
         Path("/proc/self/personality").read_text(),
         ctypes.CDLL(None).prctl(42, 0, 0, 0, 0),
@@ -176,8 +172,9 @@ def test_control_groups_of_version_2_are_found_or_told_what_is_missing(tmp_path)
     mounts = tmp_path / "mounts"
     mounts.write_text(f"cgroup2 {tmp_path} cgroup2 rw,nosuid 0 0\n")
     assert groups.hierarchy("cpu", str(mounts)) == groups.Hierarchy(tmp_path, 2)
-    assert "+cpuset" in groups.hierarchy("cpuset", str(mounts)).fix
-    assert "controller hugetlb" in groups.hierarchy("hugetlb", str(mounts)).reason
+    for controller, said in (("cpuset", r"\+cpuset >"), ("hugetlb", "controller hugetlb")):
+        with pytest.raises(Unavailable, match=said):
+            groups.hierarchy(controller, str(mounts))
 
 
 def test_cpus_are_chosen_among_those_of_the_workload():

@@ -40,7 +40,7 @@ def page(random, planted: float = 1.0, rounds: int = 16, slow: float = 0.0) -> t
 
     judged = judge_trials({name: pair(name) for name in TRIED})
     again = judge_trials({name: pair(name) for name in TRIED if judged[name].verdict == SEEMS})
-    confirmed = [name for name, trial in again.items() if trial.is_confirmed]
+    confirmed = [name for name, trial in again.items() if trial.verdict == SEEMS]
     return {trial.verdict for trial in judged.values()}, confirmed
 
 

@@ -17,16 +17,14 @@ from nbhelpers.mitigation import (
     Treatment,
     groups,
     mitigations,
-    preparation,
     settings,
     treat_workload,
     treatment_cells,
 )
 from nbhelpers.mitigation.program import Environment, Preload, find_library
-from nbhelpers.mitigation.scheduling import Confined, PinnedThreads
+from nbhelpers.mitigation.scheduling import Confined, Niced, NoRandomisation, PinnedThreads
 from nbhelpers.mitigation.settings import Setting
 from nbhelpers.mitigation.treatment import NOT_IN_EFFECT
-from nbhelpers.mitigation.wrapped import Niced, NoRandomisation
 from nbhelpers.studies import disturbances
 from nbhelpers.workloads import program
 
@@ -234,7 +232,7 @@ def test_a_mitigation_that_is_not_possible_says_so_before_anything_is_run():
 KILLED = """
     import sys, time
     from nbhelpers.measurement import Attachment, run_once
-    from nbhelpers.mitigation import preparation, settings, treat_workload
+    from nbhelpers.mitigation import settings, treat_workload
     from nbhelpers.studies import disturbances
     from nbhelpers.workloads import program
 
@@ -258,7 +256,7 @@ STATE = {
         lambda: Path("/sys/devices/virtual/workqueue/cpumask").read_text()
     ),
     "disturbances.CpuQuota(0.5)": lambda: folders("cpu"),
-    "preparation.Latency(0)": lambda: Path("/dev/cpu_dma_latency").open("rb", buffering=0).read(4),
+    "settings.Latency(0)": lambda: Path("/dev/cpu_dma_latency").open("rb", buffering=0).read(4),
 }
 
 
@@ -274,10 +272,7 @@ def test_all_is_undone_after_a_sigkill(binaries):
     possible = [
         text
         for text in STATE
-        if eval(
-            text,
-            {"settings": settings, "preparation": preparation, "disturbances": disturbances},
-        ).possible()
+        if eval(text, {"settings": settings, "disturbances": disturbances}).possible()
     ]
     before = {text: STATE[text]() for text in possible}
     child = subprocess.Popen(

@@ -15,8 +15,8 @@ from nbhelpers.injection.rules import may_realtime
 from nbhelpers.injection.stressors import check_interrupts
 from nbhelpers.measurement import Attachment
 from nbhelpers.mitigation.action import Action, with_variables
+from nbhelpers.mitigation.scheduling import NoHugePages
 from nbhelpers.mitigation.treatment import treat_workload
-from nbhelpers.mitigation.wrapped import NoHugePages
 from nbhelpers.noise import NoiseConfig, stressor_noise
 from nbhelpers.studies.disturbances import CpuQuota, ShakenAffinity, Shootdowns
 from nbhelpers.workloads import Workload, binary_folder, program_path
