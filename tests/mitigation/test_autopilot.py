@@ -160,7 +160,7 @@ def test_ctrl_c_leaves_the_machine_as_it_was(binaries, tmp_path):
 
 def test_says_that_nothing_was_found_and_then_tries_only_what_it_is_asked_to(binaries, tmp_path):
     report = autopilot(
-        "sleep 0.005", 8, folder=tmp_path, rule=stopping.Count(30), metrics=("software",)
+        "sleep 0.005", 20, folder=tmp_path, rule=stopping.Count(30), metrics=("software",)
     )
     if report.explanation.found:
         pytest.skip(f"others made this machine noisy: {report.explanation.summary}")
