@@ -126,8 +126,9 @@ struct nb_rules {
     int64_t armed_limit_ns;   /* or so long after nb_start, if never released */
     /* RLIMIT_RTTIME: the kernel's own watchdog of a lane that never sleeps */
     int64_t realtime_limit_us;
-    /* most that real-time events may take all `cpus` at once, of any second and any ten seconds;
-     * 0: not limited */
+    /* most that real-time events may take all `cpus` at once, at a stretch, of any second and of any
+     * ten seconds; 0: not limited */
+    int64_t full_stop_ns;
     int64_t full_stop_second_ns;
     int64_t full_stop_ten_seconds_ns;
     int32_t cpus;          /* of the machine; 0: not limited */
@@ -138,6 +139,7 @@ struct nb_rules {
 #define NB_LIMIT_INTENSITY 1
 #define NB_LIMIT_SECOND 2
 #define NB_LIMIT_TEN_SECONDS 3
+#define NB_LIMIT_STRETCH 4
 
 struct nb_excess {
     int32_t limit;

@@ -1,5 +1,5 @@
-/* What a plan may demand of the whole machine: how much of a second, and of ten, real-time events
- * may take every CPU at once; how much of its kind an event may ask for.
+/* What a plan may demand of the whole machine: how long at a stretch, and how much of a second and
+ * of ten, real-time events may take every CPU at once; how much of its kind an event may ask for.
  *
  * Each real-time lane holds one CPU at most; one that roams counts as a CPU of its own, lanes that
  * are pinned to the same CPU as one. A lane that disturbs its CPU from others roams. Within a lane
@@ -13,6 +13,7 @@
 /* of CPUs, of lanes that roam */
 enum { ROAMING = NB_MAX_CPUS, SLOTS = ROAMING + NB_MAX_LANES };
 static const int64_t LATEST_NS = INT64_MAX / 2;
+static const int64_t NO_PAUSE_NS = 100000, PAUSE_NS = 1000000;
 
 /* What leaves a CPU to others; 0: the machine limits it (a bandwidth), or options do (memory). */
 static const double HIGHEST[NB_KIND_COUNT] = {
@@ -73,18 +74,13 @@ static int reach(const struct nb_injection *run)
     return roams && is_anywhere(run, elsewhere) ? INT_MAX : count;
 }
 
-/* The real-time events of all lanes, and the CPU time that they take. */
-static int64_t count_realtime(const struct nb_injection *run, double *total_ns)
+/* The real-time events of all lanes. */
+static int64_t count_realtime(const struct nb_injection *run)
 {
     int64_t count = 0;
     for (int lane = 0; lane < run->lane_count; lane++)
-        for (int64_t k = 0; k < run->lanes[lane].count; k++) {
-            const int64_t i = run->lanes[lane].first + k;
-            if (nb_is_realtime(run->plan.policy[i])) {
-                count++;
-                *total_ns += (double)run->plan.duration_ns[i];
-            }
-        }
+        for (int64_t k = 0; k < run->lanes[lane].count; k++)
+            count += nb_is_realtime(run->plan.policy[run->lanes[lane].first + k]);
     return count;
 }
 
@@ -176,20 +172,41 @@ static int64_t fullest_window(const struct stretch *stretches, int64_t count, in
     return most_ns;
 }
 
+/* The longest time without a pause for others. A pause of 0.1 ms is none, nor is one of 1 ms that
+ * is not longer than the noise before it. */
+static int64_t longest_time(const struct stretch *stretches, int64_t count, int64_t *start_ns)
+{
+    int64_t longest_ns = 0, begin_ns = 0, noise_ns = 0;
+    for (int64_t i = 0; i < count; i++) {
+        const int64_t before_ns = i ? stretches[i - 1].end_ns : -LATEST_NS;
+        const int64_t pause_ns = stretches[i].start_ns - before_ns;
+        if (pause_ns > NO_PAUSE_NS) {
+            if (pause_ns > PAUSE_NS || pause_ns > before_ns - noise_ns)
+                begin_ns = stretches[i].start_ns;
+            noise_ns = stretches[i].start_ns;
+        }
+        if (stretches[i].end_ns - begin_ns > longest_ns) {
+            longest_ns = stretches[i].end_ns - begin_ns;
+            *start_ns = begin_ns;
+        }
+    }
+    return longest_ns;
+}
+
 static int judge(const struct nb_injection *run, const struct stretch *stretches, int64_t count,
                  struct nb_excess *excess)
 {
-    const int64_t windows[] = {NB_SECOND_NS, 10 * NB_SECOND_NS};
-    const int64_t most[] = {run->rules.full_stop_second_ns, run->rules.full_stop_ten_seconds_ns};
-    for (int i = 0; i < 2; i++) {
+    const int32_t limits[] = {NB_LIMIT_STRETCH, NB_LIMIT_SECOND, NB_LIMIT_TEN_SECONDS};
+    const int64_t windows[] = {0, NB_SECOND_NS, 10 * NB_SECOND_NS};
+    const int64_t most[] = {
+        run->rules.full_stop_ns, run->rules.full_stop_second_ns, run->rules.full_stop_ten_seconds_ns
+    };
+    for (int i = 0; i < 3; i++) {
         int64_t start_ns = 0;
-        const int64_t taken = fullest_window(stretches, count, windows[i], &start_ns);
+        const int64_t taken = windows[i] ? fullest_window(stretches, count, windows[i], &start_ns)
+                                         : longest_time(stretches, count, &start_ns);
         if (most[i] && taken > most[i]) {
-            *excess = (struct nb_excess){i ? NB_LIMIT_TEN_SECONDS : NB_LIMIT_SECOND,
-                                         -1,
-                                         -1,
-                                         start_ns,
-                                         (double)taken,
+            *excess = (struct nb_excess){limits[i],      -1, -1, start_ns, (double)taken,
                                          (double)most[i]};
             return -EDQUOT;
         }
@@ -199,14 +216,8 @@ static int judge(const struct nb_injection *run, const struct stretch *stretches
 
 static int full_stops(const struct nb_injection *run, struct nb_excess *excess)
 {
-    const struct nb_rules *rules = &run->rules;
-    double total_ns = 0;
-    const int64_t count = count_realtime(run, &total_ns);
-    const int64_t second = rules->full_stop_second_ns, ten = rules->full_stop_ten_seconds_ns;
-    const int64_t least = !second || (ten && ten < second) ? ten : second;
-    /* all CPUs at once can be taken no longer than all events take of one CPU on average */
-    if (rules->cpus < 1 || !least || total_ns <= (double)least * rules->cpus ||
-        reach(run) < rules->cpus)
+    const int64_t count = count_realtime(run);
+    if (run->rules.cpus < 1 || !count || reach(run) < run->rules.cpus)
         return 0;
     struct edge *const edges = malloc(2 * (size_t)count * sizeof *edges);
     struct stretch *const stretches = malloc((size_t)count * sizeof *stretches);
@@ -214,7 +225,7 @@ static int full_stops(const struct nb_injection *run, struct nb_excess *excess)
     if (edges && stretches) {
         const int64_t filled = fill_edges(run, edges);
         qsort(edges, (size_t)filled, sizeof *edges, compare_edges);
-        error = judge(run, stretches, find_stretches(edges, filled, rules->cpus, stretches),
+        error = judge(run, stretches, find_stretches(edges, filled, run->rules.cpus, stretches),
                       excess);
     }
     free(edges);

@@ -21,6 +21,7 @@ def fill_limits(target: Any, rules: Rules) -> None:
     """The limits of `struct nb_rules`; 0 is none."""
     target.cpus = 0 if rules.allow_full_stop else len(online_cpus())
     # at least 1 ns: 0 would be no limit
+    target.full_stop_ns = max(1, round(rules.full_stop_ms * 1e6))
     target.full_stop_second_ns = max(1, round(rules.full_stop_second_ms * 1e6))
     target.full_stop_ten_seconds_ns = max(1, round(rules.full_stop_ten_seconds_s * 1e9))
     target.any_intensity = rules.any_intensity
@@ -89,15 +90,14 @@ def _too_intense(run: Any, excess: Any) -> InputError:
 
 
 def _too_full(excess: Any) -> InputError:
-    second = excess.limit == lib.NB_LIMIT_SECOND
-    window, name = (
-        ("a second", "full_stop_second_ms")
-        if second
-        else ("ten seconds", "full_stop_ten_seconds_s")
-    )
+    how, name = {
+        lib.NB_LIMIT_STRETCH: ("at a stretch", "full_stop_ms"),
+        lib.NB_LIMIT_SECOND: ("of a second", "full_stop_second_ms"),
+        lib.NB_LIMIT_TEN_SECONDS: ("of ten seconds", "full_stop_ten_seconds_s"),
+    }[excess.limit]
     return InputError(
         f"the plan takes every CPU of this machine with real-time priority for"
-        f" {excess.value / 1e6:.6f} ms of {window}",
+        f" {excess.value / 1e6:.6f} ms {how}",
         where=f"plan, from {excess.start_ns / 1e6:.3f} ms on",
         why=f"at most {excess.most / 1e6:g} ms are allowed: other processes must be able to answer",
         fix=f"if it is meant, pass rules=Rules({name}=...) or Rules(allow_full_stop=True)",

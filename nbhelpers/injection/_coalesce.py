@@ -9,8 +9,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..noise._merge import completion
-
 DROPPED = -1
 
 
@@ -133,8 +131,3 @@ def _about_centre(
     middle = (start[members] - origin[group]) + length[members] / 2
     centre = np.bincount(group, middle * length[members], count) / np.maximum(total, 1)
     return np.maximum(origin + np.rint(centre - total / 2).astype(np.int64), 0), total
-
-
-def queued(start_ns: np.ndarray, duration_ns: np.ndarray) -> np.ndarray:
-    """Starts, none before the end of the event ahead of it."""
-    return completion(start_ns, duration_ns) - duration_ns

@@ -11,10 +11,8 @@ import numpy as np
 import pandas as pd
 
 from ..errors import InputError
-from ..noise._vocabulary import ON_ONE_CPU
-from ._limits import REALTIME, is_among
+from ..noise._vocabulary import INTERRUPT_KINDS, ON_ONE_CPU, REAL_TIME
 
-INTERRUPTS = ("nmi", "irq", "softirq", "hardware")
 PLACEMENTS = ("roam", "origin", "faithful")
 ROAM = -1
 Placement = str | Mapping[int, int]
@@ -106,9 +104,8 @@ def _stays(events: pd.DataFrame) -> np.ndarray:
     named_cpu = np.array(
         [int(match[1]) if match else -1 for match in found] + [-1], dtype=np.int64
     )[source.cat.codes]
-    return is_among(events["kind"], INTERRUPTS + ON_ONE_CPU) | (
-        named_cpu == events["cpu"].to_numpy()
-    )
+    stays = events["kind"].isin(INTERRUPT_KINDS + ON_ONE_CPU)
+    return (stays | (named_cpu == events["cpu"])).to_numpy()
 
 
 def parts(events: pd.DataFrame, codes: np.ndarray) -> np.ndarray:
@@ -117,7 +114,7 @@ def parts(events: pd.DataFrame, codes: np.ndarray) -> np.ndarray:
     Noise that does more than occupy a CPU (`codes` above 0) may run at the same time as all other
     noise: each kind of it has a separate process.
     """
-    part = np.where(is_among(events["policy"], REALTIME), 0, 2)
+    part = np.where(events["policy"].isin(REAL_TIME), 0, 2)
     return np.where(codes > 0, codes + 2, part).astype(np.int16)
 
 

@@ -12,7 +12,7 @@ try:
 except ImportError as error:
     raise Unavailable("the injector is not built", where=str(error), fix="run: make env") from None
 
-if not hasattr(lib, "NB_BAD_PLAN"):  # what was added to injector.h last
+if not hasattr(lib, "NB_LIMIT_STRETCH"):  # what was added to injector.h last
     raise Unavailable(
         "the injector was built from older sources", where=_injector.__file__, fix="run: make env"
     )

@@ -15,9 +15,9 @@ from ..errors import RunError, SettingError
 from ..machine import settings
 from ..measurement import Attachment
 from ..noise import NoiseConfig
+from ..noise._vocabulary import REAL_TIME
 from ..workloads import Workload
 from ._lanes import Placement
-from ._limits import REALTIME, is_among
 from .fairserver import FairServer, cuts, fair_server, fair_server_lifted
 from .log import log_path, make_log, summarise
 from .plan import make_plan
@@ -251,7 +251,7 @@ def _notes(plan: Plan, server: FairServer) -> list[str]:
     notes = []
     priority = 0
     if plan.longest_realtime_ns:
-        priority = int(events.loc[is_among(events["policy"], REALTIME), "priority"].max())
+        priority = int(events.loc[events["policy"].isin(REAL_TIME), "priority"].max())
     if priority and not may_realtime(min(priority, HIGHEST_PRIORITY)):
         notes.append(
             "SCHED_FIFO is not permitted here: real-time events are injected as ordinary ones"

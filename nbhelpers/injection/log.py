@@ -9,9 +9,8 @@ import numpy as np
 import pandas as pd
 
 from ..errors import InputError
-from ..noise._vocabulary import KINDS
+from ..noise._vocabulary import KINDS, REAL_TIME
 from ..reading import read_parquet
-from ._limits import REALTIME
 from .replay import Replay
 from .rules import POLICY_NAMES, Plan
 
@@ -107,7 +106,7 @@ def _exit_ns(log: pd.DataFrame, plan: Plan) -> np.ndarray:
         for number, costs in enumerate(plan.overheads.kinds):
             of_kind = kind == number
             cost_ns[of_kind] = costs.exit_ns(log["replayed_ns"][of_kind], late_ns[of_kind])
-    realtime = log["policy"].isin(REALTIME) & log["outcome"].isin(DONE)
+    realtime = log["policy"].isin(REAL_TIME) & log["outcome"].isin(DONE)
     return np.where(realtime, cost_ns, 0).round().astype(np.int64)
 
 
@@ -132,20 +131,8 @@ def noise_ns(log: pd.DataFrame) -> pd.Series:
     consumed. Dropped ones, and those that do not occupy a CPU: nothing.
     """
     held = log["end_ns"] - log["taken_ns"] + log["exit_ns"] - log["preempted_ns"]
-    took = held.where(log["policy"].isin(REALTIME), log["cpu_time_ns"])
+    took = held.where(log["policy"].isin(REAL_TIME), log["cpu_time_ns"])
     return took.where((log["outcome"] != "dropped") & occupies(log), 0)
-
-
-def replayed_ns(log: pd.DataFrame) -> pd.Series:
-    """What each event was to take, with what it carries of others; 0 for those that another
-    carries, and below the floor.
-    """
-    return log["replayed_ns"]
-
-
-def replay_start_ns(log: pd.DataFrame) -> pd.Series:
-    """When each event was to begin; one that carries others may have been moved."""
-    return log["replay_start_ns"]
 
 
 def summarise(log: pd.DataFrame) -> dict[str, int | float]:
@@ -160,20 +147,18 @@ def summarise(log: pd.DataFrame) -> dict[str, int | float]:
     """
     counts = log["outcome"].astype(str).value_counts().reindex(OUTCOMES, fill_value=0)
     reached = log[log["outcome"].isin(REPLAYED[1:])]
-    lateness = reached["start_ns"] - replay_start_ns(reached)
-    planned = replayed_ns(reached)[(reached["outcome"] != "cut") & occupies(reached)]
+    lateness = reached["start_ns"] - reached["replay_start_ns"]
+    planned = reached["replayed_ns"][(reached["outcome"] != "cut") & occupies(reached)]
     return {
         "injected_ns": int(noise_ns(reached).sum()),
         "injected_planned_ns": int(planned.sum()),
         "injected_cpu_ns": int(reached["cpu_time_ns"].sum()),
         "injected_events": int(counts[list(DONE)].sum()),
-        "late_events": int(counts["late"]),
-        "dropped_events": int(counts["dropped"]),
-        "truncated_events": int(counts["truncated"]),
-        "cut_events": int(counts["cut"]),
-        "not_reached_events": int(counts["not reached"]),
-        "coalesced_events": int(counts["coalesced"]),
-        "below_floor_events": int(counts["below floor"]),
+        **{
+            f"{outcome.replace(' ', '_')}_events": int(counts[outcome])
+            for outcome in OUTCOMES
+            if outcome != "injected"
+        },
         "below_floor_ns": int(
             log.loc[log["outcome"] == "below floor", "planned_duration_ns"].sum()
         ),

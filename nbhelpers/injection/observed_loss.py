@@ -16,10 +16,10 @@ import pandas as pd
 from ..errors import InputError
 from ..measurement import Attachment, Campaign, Cell, finished
 from ..noise import NoiseConfig
+from ..noise._vocabulary import REAL_TIME
 from ..tracing import DetourTracer, detour_workload, read_detours_run
-from ._limits import REALTIME
 from .injector import Injector
-from .log import DONE, noise_ns, occupies, read_logs, replay_start_ns, replayed_ns
+from .log import DONE, noise_ns, occupies, read_logs
 
 _SHIELD_PRIORITY = 10
 _CELL = "observed loss"
@@ -40,13 +40,13 @@ def observe_loss(
     folder: Path,
     config: NoiseConfig,
     recorded_only: bool = False,
-    shielded: bool = False,
     **options: Any,
 ) -> pd.DataFrame:
     """Run the detour loop under a config one time, and read what it lost to each event.
 
     Events of a CPU should be some milliseconds apart: a gap of the loop counts for each event that
-    it meets.
+    it meets. The loop runs under SCHED_FIFO 10 where that is permitted, so that other programs of a
+    busy machine do not interrupt it. Ordinary noise cannot either, so the config must have none.
 
     Parameters
     ----------
@@ -56,9 +56,6 @@ def observe_loss(
         What to inject.
     recorded_only
         True: use recorded data, measure nothing.
-    shielded
-        The loop runs under SCHED_FIFO 10 where that is permitted, so that other programs of a busy
-        machine do not interrupt it. Ordinary noise cannot either, so the config must have none.
     options
         Of `Injector`; the default of `placement` is "origin" here.
 
@@ -73,22 +70,21 @@ def observe_loss(
     Raises
     ------
     InputError
-        The loop is shielded from events of the config.
+        The loop cannot be interrupted by some events of the config.
     LostEvents
         More gaps than the loop has room for.
     """
-    if shielded and not set(config.events()["policy"].astype(str)) <= set(REALTIME):
+    if not set(config.events()["policy"].astype(str)) <= set(REAL_TIME):
         raise InputError(
             "a shielded loop cannot be interrupted by ordinary noise",
             where=repr(config),
-            fix="shielded=False, or a config of real-time noise only",
+            fix="choose a config of real-time noise only",
         )
     folder = Path(folder) / config.digest
     attachments: tuple[Attachment, ...] = ()
     if not recorded_only:
         defaults: dict[str, Any] = {"placement": "origin", "log_folder": folder / "logs"}
-        attachments = (Injector(config, **(defaults | options)), DetourTracer(folder))
-        attachments += (Shield(),) if shielded else ()
+        attachments = (Injector(config, **(defaults | options)), DetourTracer(folder), Shield())
     workload = detour_workload(config.window_ns / 1e9, folder)
     cell = Cell(_CELL, workload, noise=config.digest, attachments=attachments)
     runs = finished(Campaign(folder, [cell], runs=1, recorded_only=recorded_only).run())
@@ -111,8 +107,8 @@ def _losses(log: pd.DataFrame, folder: Path, run: pd.Series) -> pd.DataFrame:
         "cpu": done["ran_on"],
         "event": done["event"],
         "kind": done["kind"],
-        "planned_ms": replay_start_ns(done) / 1e6,
-        "planned_us": replayed_ns(done) / 1e3,
+        "planned_ms": done["replay_start_ns"] / 1e6,
+        "planned_us": done["replayed_ns"] / 1e3,
         "injected_us": noise_ns(done) / 1e3,
         "observed_us": observed_ns / 1e3,
     }

@@ -1,8 +1,8 @@
 """From a noise config to what the injector replays: flat columns, cut into lanes, checked against
 what the machine can stand.
 
-Owns the limits: how many CPUs, how long one event, how long all CPUs at once. The C core enforces
-the first two again.
+Owns the limits of how many CPUs and how long one event; how long all CPUs at once is for the C core
+to decide (`_check.py`).
 """
 
 from collections.abc import Collection
@@ -15,21 +15,13 @@ import pandas as pd
 from ..errors import InputError
 from ..machine import online_cpus
 from ..noise import NoiseConfig
+from ..noise._merge import completion
+from ..noise._vocabulary import INTERRUPT_KINDS, REAL_TIME
 from ._check import check_plan
-from ._coalesce import coalesce, queued
-from ._lanes import INTERRUPTS, Placement, parts, places, ranks, slices
-from ._limits import REALTIME, held_cpus, is_among, longest_full_stop_ns
+from ._coalesce import DROPPED, coalesce
+from ._lanes import ROAM, Placement, parts, places, ranks, slices
 from .overheads import measure_overheads
-from .rules import (
-    DROPPED,
-    HIGHEST_PRIORITY,
-    KIND_CODES,
-    POLICY_CODES,
-    ROAM,
-    Overheads,
-    Plan,
-    Rules,
-)
+from .rules import HIGHEST_PRIORITY, KIND_CODES, POLICY_CODES, Overheads, Plan, Rules, codes_of
 from .stressors import check_stressors
 
 
@@ -83,11 +75,10 @@ def make_plan(
     here = places(events, placement, online, exclude_cpus)
     _check_events(events, rules)
     check_stressors(events, scratch)
-    _check_full_stop(events, rules, len(online))
     overheads = overheads or (
         measure_overheads() if None in (rules.exit_cost_us, rules.shortest_us) else Overheads()
     )
-    codes = _codes(events["kind"], KIND_CODES)
+    codes = codes_of(events["kind"])
     events["into"] = _carry(events, here, codes, rules, overheads)
     events, table = _cut_into_lanes(events, here, parts(events, codes))
     roam = tuple(sorted(set(online) - set(exclude_cpus))) if len(exclude_cpus) else ()
@@ -112,17 +103,11 @@ def _priorities(events: pd.DataFrame) -> np.ndarray:
     config, and nothing that of the supervisor.
     """
     priority = events["priority"].to_numpy()
-    realtime, interrupt = is_among(events["policy"], REALTIME), is_among(events["kind"], INTERRUPTS)
+    realtime = events["policy"].isin(REAL_TIME).to_numpy()
+    interrupt = events["kind"].isin(INTERRUPT_KINDS).to_numpy()
     lowest = priority[realtime & interrupt].min(initial=HIGHEST_PRIORITY + 1)
     most = np.where(interrupt, HIGHEST_PRIORITY, max(int(lowest) - 1, 1))
     return np.where(realtime, np.minimum(priority, most), priority).astype(np.int8)
-
-
-def _codes(words: pd.Series, codes: dict[str, int]) -> np.ndarray:
-    words = words.astype("category")
-    return np.array(
-        [codes.get(str(word), 0) for word in words.cat.categories] + [0], dtype=np.int16
-    )[words.cat.codes]
 
 
 def _carry(
@@ -136,7 +121,7 @@ def _carry(
 
     Returns the row that carries each event.
     """
-    realtime = is_among(events["policy"], REALTIME)
+    realtime = events["policy"].isin(REAL_TIME).to_numpy()
     floor = _Floor.of(events, _shortest_ns(codes, realtime, here, rules, overheads), rules)
     if (floor.duration_ns >= floor.shortest_ns).all():
         return floor.into
@@ -220,7 +205,7 @@ def _cut_into_lanes(
     if not is_injected.all():  # what carries others is longer than it was
         start = start.copy()
         for rows in lane:
-            start[rows] = queued(start[rows], duration[rows])
+            start[rows] = completion(start[rows], duration[rows]) - duration[rows]
     order = np.concatenate([*lane, np.flatnonzero(~is_injected)]).astype(np.int64)
     place = np.empty(len(events) + 1, dtype=np.int64)
     place[order], place[-1] = np.arange(len(events)), DROPPED
@@ -237,7 +222,7 @@ def _cut_into_lanes(
 
 
 def _check_events(events: pd.DataFrame, rules: Rules) -> None:
-    unknown = events[~is_among(events["policy"], tuple(POLICY_CODES))]
+    unknown = events[~events["policy"].isin(list(POLICY_CODES))]
     if len(unknown):
         raise InputError(
             f"cannot inject with policy {unknown['policy'].iloc[0]!r}",
@@ -246,7 +231,7 @@ def _check_events(events: pd.DataFrame, rules: Rules) -> None:
         )
     long = events[
         (events["duration_ns"] > rules.longest_event_s * 1e9)
-        & ~is_among(events["kind"], tuple(KIND_CODES))
+        & ~events["kind"].isin(list(KIND_CODES))
     ]
     if len(long):
         raise InputError(
@@ -262,14 +247,3 @@ def _check_events(events: pd.DataFrame, rules: Rules) -> None:
 
 def _place(event: pd.Series) -> str:
     return f"config, CPU {event['cpu']}, event {event['event']}"
-
-
-def _check_full_stop(events: pd.DataFrame, rules: Rules, cpu_count: int) -> None:
-    stop_ns = longest_full_stop_ns(held_cpus(events), cpu_count)
-    if stop_ns > rules.full_stop_ms * 1e6 and not rules.allow_full_stop:
-        raise InputError(
-            "the plan takes every CPU of this machine with real-time priority for"
-            f" {stop_ns / 1e6:.0f} ms at a stretch",
-            why="nothing else could run meanwhile, not even what ends the injection",
-            fix="if it is meant, pass rules=Rules(allow_full_stop=True)",
-        )

@@ -14,6 +14,7 @@ import pandas as pd
 from ..errors import InputError
 from ..machine import privileged
 from ..noise._vocabulary import STRESSOR_CODES
+from ._coalesce import DROPPED
 from ._limits import busiest_second_share, longest_span_ns
 from .costs import Overheads
 
@@ -22,8 +23,6 @@ POLICY_NAMES = {code: name for name, code in POLICY_CODES.items()}
 # of nb_plan.kind; kinds that are not listed keep the CPU busy (NB_OCCUPY, 0)
 KIND_CODES = dict(STRESSOR_CODES)
 HIGHEST_PRIORITY = 98  # 99 is the supervisor's, which must be able to end every lane
-ROAM = -1
-DROPPED = -1  # in `Plan.events.into`
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,6 @@ import time
 from dataclasses import replace
 
 import numpy as np
-import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -16,7 +15,6 @@ from hypothesis import strategies as st
 from nbhelpers.errors import InputError
 from nbhelpers.injection import Overheads, make_plan
 from nbhelpers.injection._check import check_plan, lib
-from nbhelpers.injection._limits import held_cpus, longest_full_stop_ns
 from nbhelpers.injection._native import ffi
 from nbhelpers.injection.injector import THROTTLING
 from nbhelpers.injection.replay import Replay
@@ -32,9 +30,9 @@ MS, SECOND = 10**6, 10**9
 STEP = 50 * MS
 
 
-def fullest(lanes: list[tuple[int, list]], cpus: int, second_ns=0, ten_ns=0, roam=(), kinds=()):
+def fullest(lanes: list[tuple[int, list]], cpus: int, roam=(), kinds=(), **most_ns):
     """Code and excess of the C core; a lane is (cpu, [(start_ns, duration_ns, policy)]); kinds, if
-    not all occupy, are one a lane.
+    not all occupy, are one a lane; limits are `stretch`, `second`, `ten_seconds`.
     """
     rows = [event for _, events in lanes for event in events]
     run = ffi.new("struct nb_injection *")
@@ -56,13 +54,15 @@ def fullest(lanes: list[tuple[int, list]], cpus: int, second_ns=0, ten_ns=0, roa
         codes = ffi.new("int8_t[]", each)
         run.plan.kind = codes
     run.rules.cpus = cpus
-    run.rules.full_stop_second_ns, run.rules.full_stop_ten_seconds_ns = second_ns, ten_ns
+    run.rules.full_stop_ns = most_ns.get("stretch", 0)
+    run.rules.full_stop_second_ns = most_ns.get("second", 0)
+    run.rules.full_stop_ten_seconds_ns = most_ns.get("ten_seconds", 0)
     excess = ffi.new("struct nb_excess *")
     return lib.nb_check_limits(run, excess), excess
 
 
-def counted(lanes, cpus: int, window_ns: int) -> int:
-    """Most that any window holds, counted in steps."""
+def full_steps(lanes, cpus: int) -> np.ndarray:
+    """Whether so many CPUs are taken at once, step by step."""
     grid = np.zeros((len(lanes), 2000), bool)
     for number, (_, events) in enumerate(lanes):
         free = 0
@@ -76,7 +76,16 @@ def counted(lanes, cpus: int, window_ns: int) -> int:
         np.any([grid[i] for i, slot in enumerate(slots) if slot == one], axis=0).astype(int)
         for one in set(slots)
     )
-    return int(np.convolve(busy >= cpus, np.ones(window_ns // STEP)).max().round()) * STEP
+    return busy >= cpus
+
+
+def fullest_ns(full: np.ndarray, window_ns: int) -> int:
+    return int(np.convolve(full, np.ones(window_ns // STEP)).max().round()) * STEP
+
+
+def longest_ns(full: np.ndarray) -> int:
+    ends = np.flatnonzero(np.diff(np.concatenate([[0], full.astype(int), [0]])))
+    return int((ends[1::2] - ends[::2]).max(initial=0)) * STEP
 
 
 @st.composite
@@ -94,11 +103,13 @@ def some_lanes(draw):
 
 @settings(max_examples=300, deadline=None)
 @given(some_lanes(), st.integers(1, 3))
-def test_the_fullest_second_and_ten_seconds_are_those_that_counting_finds(lanes, cpus):
+def test_the_longest_stretch_and_fullest_windows_are_those_that_counting_finds(lanes, cpus):
     roams = any(cpu < 0 for cpu, _ in lanes)
     reachable = roams or len({cpu for cpu, _ in lanes}) >= cpus
-    for name, window_ns in (("second_ns", SECOND), ("ten_ns", 10 * SECOND)):
-        most = counted(lanes, cpus, window_ns) if reachable else 0
+    full = full_steps(lanes, cpus)
+    found = {"second": fullest_ns(full, SECOND), "ten_seconds": fullest_ns(full, 10 * SECOND)}
+    for name, most in (found | {"stretch": longest_ns(full)}).items():
+        most = most if reachable else 0
         if most:
             assert fullest(lanes, cpus, **{name: most})[0] == 0
         if most > 1:
@@ -106,16 +117,30 @@ def test_the_fullest_second_and_ten_seconds_are_those_that_counting_finds(lanes,
             assert code < 0 and excess.value == most and excess.most == most - 1
 
 
+@pytest.mark.parametrize(
+    "period_ns, busy_ns, longest_ns",
+    [
+        (10 * MS, 10 * MS - 50_000, 700 * MS - 50_000),  # nobody can use such pauses
+        (10 * MS, 9 * MS, 699 * MS),  # nor those that are no longer than 1 ms and the noise before
+        (10 * MS, 9 * MS - 1, 9 * MS - 1),
+        (MS, 25_000, 25_000),  # a loaded timer
+    ],
+)
+def test_pauses_that_nobody_can_use_are_none(period_ns, busy_ns, longest_ns):
+    events = [(at * period_ns, busy_ns, 1) for at in range(70)]
+    lanes = [(0, events), (1, events)]
+    assert fullest(lanes, 2, stretch=longest_ns)[0] == 0
+    code, excess = fullest(lanes, 2, stretch=longest_ns - 1)
+    assert code < 0 and (excess.value, excess.start_ns) == (longest_ns, 0)
+    assert fullest(lanes, 3, stretch=1)[0] == 0
+
+
 def test_lanes_that_cannot_reach_every_cpu_stop_nobody():
     lanes = [(-1, [(0, SECOND, 1)]), (-1, [(0, SECOND, 1)])]
-    assert fullest(lanes, 2, second_ns=MS)[0] < 0
-    assert fullest(lanes, 2, second_ns=MS, roam=(1,))[0] == 0
-    assert fullest(lanes, 2, second_ns=MS, roam=(0, 1))[0] < 0
-    assert fullest([(0, lanes[0][1]), (-1, lanes[1][1])], 2, second_ns=MS, roam=(1,))[0] < 0
-
-
-def realtime(kind: str, intensity: float, seconds: float, cpus: list[int], priority: int):
-    return stressor_noise(kind, intensity, seconds, cpus, policy="SCHED_FIFO", priority=priority)
+    assert fullest(lanes, 2, second=MS)[0] < 0
+    assert fullest(lanes, 2, second=MS, roam=(1,))[0] == 0
+    assert fullest(lanes, 2, second=MS, roam=(0, 1))[0] < 0
+    assert fullest([(0, lanes[0][1]), (-1, lanes[1][1])], 2, second=MS, roam=(1,))[0] < 0
 
 
 @pytest.mark.parametrize("kind", sorted(STRESSORS))
@@ -124,23 +149,13 @@ def test_what_disturbs_a_cpu_from_another_holds_that_other(kind):
     lanes = [(0, [(0, SECOND, 1)]), (0, [(0, SECOND, 1)])]
     refused = kind == "ipi"
     for roam in ((), (1,), (0, 1)):
-        code, excess = fullest(lanes, 2, second_ns=MS, kinds=["occupy", kind], roam=roam)
+        code, excess = fullest(lanes, 2, second=MS, kinds=["occupy", kind], roam=roam)
         assert (code < 0) == refused and excess.value == (SECOND if refused else 0)
-    table = NoiseConfig.from_events(realtime(kind, 1, 1, [0], 50)).events()
-    assert longest_full_stop_ns(held_cpus(table), 2) == 0
-    beside = pd.concat([table, table.assign(kind="irq")])
-    assert longest_full_stop_ns(held_cpus(beside), 2) == (SECOND if refused else 0)
-    assert longest_full_stop_ns(held_cpus(beside), 3) == 0
 
 
 def every_cpu(period_ms: float, busy_ms: float, seconds: float = 12) -> NoiseConfig:
-    return make_config(
-        [
-            (cpu, "irq", i * period_ms, busy_ms)
-            for cpu in range(CPU_COUNT)
-            for i in range(int(seconds * 1000 / period_ms))
-        ]
-    )
+    starts = [i * period_ms for i in range(int(seconds * 1000 / period_ms))]
+    return make_config([(cpu, "irq", at, busy_ms) for cpu in range(CPU_COUNT) for at in starts])
 
 
 def planned(config: NoiseConfig, **rules):

@@ -35,7 +35,7 @@ def ten_events_a_cpu() -> NoiseConfig:
 @needs_realtime
 def test_what_a_shielded_loop_lost_is_what_was_injected(tmp_path, binaries):
     config = ten_events_a_cpu()
-    table = observe_loss(tmp_path, config, shielded=True, rules=Rules(shortest_us=0))
+    table = observe_loss(tmp_path, config, rules=Rules(shortest_us=0))
     seen = table.dropna(subset="observed_us")
     assert len(table) == 10 * CPU_COUNT and len(seen) >= 8 * CPU_COUNT
     more_us = seen["observed_us"] - seen["planned_us"]
@@ -43,10 +43,10 @@ def test_what_a_shielded_loop_lost_is_what_was_injected(tmp_path, binaries):
     assert more_us.median() < 100
     planned_us = config.events()["duration_ns"].sum() / 1e3
     assert table["injected_us"].sum() == pytest.approx(planned_us, rel=0.2)
-    again = observe_loss(tmp_path, config, shielded=True, recorded_only=True)
+    again = observe_loss(tmp_path, config, recorded_only=True)
     pd.testing.assert_frame_equal(again, table, check_categorical=False)
     with pytest.raises(InputError, match="shielded"):
-        observe_loss(tmp_path, make_config([(0, "thread", 1, 1)]), shielded=True)
+        observe_loss(tmp_path, make_config([(0, "thread", 1, 1)]))
 
 
 def test_an_event_loses_the_whole_of_each_gap_that_it_meets_and_others_are_the_machines():
