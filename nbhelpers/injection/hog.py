@@ -8,6 +8,7 @@ import contextlib
 import os
 import select
 import signal
+import subprocess
 import time
 from collections.abc import Mapping, Sequence
 
@@ -23,7 +24,6 @@ LONGEST_NS = (
 )
 PAUSE_NS = 100_000  # a shorter pause is none
 READY_S = 5.0
-_SIGNALS_TO_RESET = (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT, signal.SIGTERM, signal.SIGQUIT)
 Schedule = Mapping[int, Sequence[tuple[int, int]]]
 
 
@@ -61,7 +61,7 @@ class Hog(Attachment):
             _check_blocks(cpu, blocks)
         self._priority, self._roam = priority, roam
         self.identity = f"hog {digest(str(self.schedule), str(priority), str(roam))}"
-        self._pids: list[int] = []
+        self._hogs: list[subprocess.Popen] = []
         # our ends: of the ready pipes to read, of the go pipes to write
         self._pipes: list[int] = []
         self._go: list[int] = []
@@ -73,7 +73,7 @@ class Hog(Attachment):
     @property
     def pids(self) -> tuple[int, ...]:
         """Pids of the hogs that were started and not yet reaped."""
-        return tuple(self._pids)
+        return tuple(hog.pid for hog in self._hogs)
 
     def armed(self, pid: int) -> None:
         """Start the hogs and wait until each of them waits at the barrier."""
@@ -91,19 +91,10 @@ class Hog(Attachment):
         self._pipes += [ready, go]
         self._go.append(go)
         barrier = {"NOISEBOOK_READY_FD": str(theirs_ready), "NOISEBOOK_GO_FD": str(theirs_go)}
-        actions = [(os.POSIX_SPAWN_DUP2, fd, fd) for fd in (theirs_ready, theirs_go)]
         try:
-            command = self._command(cpu, blocks)
-            self._pids.append(
-                os.posix_spawn(
-                    command[0],
-                    command,
-                    os.environ | barrier,
-                    file_actions=actions,
-                    setsigmask=(),
-                    setsigdef=_SIGNALS_TO_RESET,
-                )
-            )
+            command, inherited = self._command(cpu, blocks), (theirs_ready, theirs_go)
+            hog = subprocess.Popen(command, env=os.environ | barrier, pass_fds=inherited)
+            self._hogs.append(hog)
         finally:
             os.close(theirs_ready)
             os.close(theirs_go)
@@ -165,8 +156,8 @@ class Hog(Attachment):
     def _end(self) -> list[tuple[int, int]]:
         """Kill and reap the hogs, close the pipes; exit code and CPU time in ns of each hog."""
         ends = []
-        while self._pids:
-            ends.append(_end_process(self._pids.pop()))
+        while self._hogs:
+            ends.append(_end_process(self._hogs.pop()))
         while self._pipes:
             os.close(self._pipes.pop())
         self._go.clear()
@@ -177,15 +168,12 @@ class Hog(Attachment):
         self._end()
 
 
-def _end_process(pid: int) -> tuple[int, int]:
-    try:
-        done, status, usage = os.wait4(pid, os.WNOHANG)
-        if not done:
-            os.kill(pid, signal.SIGKILL)
-            _, status, usage = os.wait4(pid, 0)
-    except ChildProcessError:
-        return 0, 0
-    return os.waitstatus_to_exitcode(status), round((usage.ru_utime + usage.ru_stime) * 1e9)
+def _end_process(hog: subprocess.Popen) -> tuple[int, int]:
+    """Exit code and CPU time in ns; of one that had ended by itself they are its own."""
+    os.kill(hog.pid, signal.SIGKILL)
+    _, status, usage = os.wait4(hog.pid, 0)
+    hog.returncode = os.waitstatus_to_exitcode(status)
+    return hog.returncode, round((usage.ru_utime + usage.ru_stime) * 1e9)
 
 
 def _await_ready(ready: list[int]) -> None:
