@@ -19,11 +19,10 @@ import numpy as np
 import pandas as pd
 from _c_programs import build
 from _capacity import measure_capacity
-from nbhelpers.injection._memory import cache_bytes
-from nbhelpers.injection._scratch import scratch_base
 
 from nbhelpers.injection import Rules, make_plan
 from nbhelpers.injection.replay import Replay
+from nbhelpers.injection.stressors import cache_bytes, scratch_base
 from nbhelpers.machine import online_cpus
 from nbhelpers.noise import STRESSORS, NoiseConfig, stressor_noise
 from nbhelpers.statistics import percentile_interval
