@@ -109,21 +109,11 @@ def cpu_numbers(cpus: Sequence[int]) -> list[int]:
 
 def policy_of(kind: str, policy: str | None, priority: int | None) -> tuple[str, int]:
     """Policy and priority with which a kind is injected, if they go together."""
-    if policy is None:
-        policy, usual = INJECTED_AS[kind]
-    elif policy not in REAL_TIME:
-        usual = 0
-    else:
-        usual = INJECTED_AS[kind][1] if kind in INTERRUPT_KINDS else 1
+    policy = INJECTED_AS[kind][0] if policy is None else policy
+    usual = INJECTED_AS[kind][1] if kind in INTERRUPT_KINDS else int(policy in REAL_TIME)
     if policy not in POLICIES or (kind in INTERRUPT_KINDS and policy not in REAL_TIME):
         raise InputError(
             f"policy {policy!r} does not go with {kind} noise",
             fix=f"known: {', '.join(POLICIES)}; for all kinds but thread {' or '.join(REAL_TIME)}",
         )
-    priority = usual if priority is None else priority
-    lowest, highest = POLICIES[policy]
-    if not lowest <= priority <= highest:
-        raise InputError(
-            f"priority {priority} is none of {policy}'s", fix=f"{policy} has {lowest} … {highest}"
-        )
-    return policy, priority
+    return policy, usual if priority is None else priority

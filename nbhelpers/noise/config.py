@@ -232,16 +232,10 @@ class NoiseConfig:
             stressor = table["kind"].cat.codes.where(table[INTENSITY].notna(), -1)
             table = table.iloc[np.lexsort([table["start_ns"], stressor, table["cpu"]])]
         end = table["start_ns"] + table["duration_ns"]
-        new = table["start_ns"] != end.shift(fill_value=-1)
-        for key in keys:
-            values = (
-                table[key].cat.codes
-                if isinstance(table[key].dtype, pd.CategoricalDtype)
-                else table[key]
-            )
-            new = new | (values != values.shift(fill_value=-1))
-        block = new.cumsum()
-        return table.groupby(block).agg({**dict.fromkeys(keys, "first"), "duration_ns": "sum"})
+        new = (table[keys] != table[keys].shift()).any(axis=1) | (table["start_ns"] != end.shift())
+        return table.groupby(new.cumsum()).agg(
+            {**dict.fromkeys(keys, "first"), "duration_ns": "sum"}
+        )
 
     @cached_property
     def digest(self) -> str:

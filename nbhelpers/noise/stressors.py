@@ -13,7 +13,7 @@ import pandas as pd
 from ..errors import InputError
 from ._signature_checks import cpu_numbers
 from ._tables import made_events
-from ._vocabulary import LARGEST_NS, POLICIES, STRESSOR_KINDS, STRESSORS
+from ._vocabulary import LARGEST_NS, STRESSOR_KINDS, STRESSORS
 
 
 def stressor_noise(
@@ -56,7 +56,8 @@ def stressor_noise(
     Raises
     ------
     InputError
-        An unknown kind, an intensity that is none, times that don't fit in the window.
+        An unknown kind, times that don't fit in the window. (What intensities and priorities there
+        are `NoiseConfig.from_events` checks.)
 
     Examples
     --------
@@ -67,7 +68,10 @@ def stressor_noise(
     >>> noise[["start_ns", "duration_ns", "intensity"]].values.tolist()
     [[200000000.0, 500000000.0, 2000000000.0]]
     """
-    _check(kind, intensity, policy, priority)
+    if kind not in STRESSORS:
+        raise InputError(
+            f"unknown kind {kind!r}", fix=f"kind is one of {', '.join(STRESSOR_KINDS)}"
+        )
     start_ns, end_ns, window_ns = _times(seconds, start_s, duration_s)
     times = pd.DataFrame(
         {
@@ -81,36 +85,6 @@ def stressor_noise(
     source = f"{kind} {intensity:g} {STRESSORS[kind].unit}"
     what = {"kind": kind, "source": source, "policy": policy, "priority": priority}
     return made_events(times, "stressor", window_ns / 1e9, with_intensity=True, **what)
-
-
-def _check(kind: str, intensity: float, policy: str, priority: int) -> None:
-    if kind not in STRESSORS:
-        raise InputError(
-            f"unknown kind {kind!r}",
-            fix=f"kind is one of {', '.join(STRESSOR_KINDS)}",
-        )
-    most = 1.0 if kind == "duty" else np.inf
-    if not isinstance(intensity, (int, float, np.number)) or not (
-        np.isfinite(intensity) and 0 < intensity <= most
-    ):
-        raise InputError(
-            f"the intensity of {kind} noise is {intensity!r}",
-            where="intensity",
-            fix=(
-                "a share, more than 0, at most 1"
-                if kind == "duty"
-                else f"a positive number of {STRESSORS[kind].unit}"
-            ),
-        )
-    lowest, highest = POLICIES.get(policy, (1, 0))
-    if not lowest <= priority <= highest:
-        raise InputError(
-            f"policy {policy!r} with priority {priority}",
-            fix=(
-                f"known policies: {', '.join(POLICIES)}; 1 … 99 for SCHED_FIFO and "
-                "SCHED_RR, −20 … 19 for the others"
-            ),
-        )
 
 
 def _times(seconds: float, start_s: float, duration_s: float | None) -> tuple[int, int, int]:

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from nbhelpers.errors import InputError
-from nbhelpers.noise.presets import PRESETS, constant_share
+from nbhelpers.noise.presets import PRESETS
 from nbhelpers.noise.signature import Signature
 from nbhelpers.simulation import Noise, patterns, periodic, signature_on_ranks, simulate
 
 SECONDS = 20
-FAMILY = constant_share() | {
+FAMILY = {one.label: one for one in PRESETS.values()} | {
     "poisson": Signature(100, 250, distribution="poisson", seed=1),
     "ferreira": Signature(100, 250, distribution="ferreira", durations="ferreira"),
     "exponential": Signature(1000, 25, distribution="poisson", durations="exponential"),
