@@ -126,7 +126,7 @@ struct nb_rules {
     int64_t armed_limit_ns;   /* or so long after nb_start, if never released */
     /* RLIMIT_RTTIME: the kernel's own watchdog of a lane that never sleeps */
     int64_t realtime_limit_us;
-    /* most that real-time events may take all `cpus` at once, at a stretch, of any second and of any
+    /* most that real-time events may take all `cpus` at once: at a stretch, of any second, of any
      * ten seconds; 0: not limited */
     int64_t full_stop_ns;
     int64_t full_stop_second_ns;
