@@ -71,6 +71,12 @@ class TestNotebook:
                 shown = ast.unparse(line).startswith(SHOWING)
                 assert not shown, f"{ast.unparse(line)} is not the last line of its cell"
 
+    def test_a_figure_is_shown_by_the_cell_that_draws_it(self, path):
+        """JupyterLab shows what is open when a cell ends, and so half of a drawing."""
+        for cell in code_cells(path):
+            if re.search(r"subplots\(|sns\.\w+plot\(|\.plot\.|report\.figure_", source(cell)):
+                assert "study.figure(" in source(cell), source(cell)
+
     def test_has_no_outputs_and_no_counts(self, path):
         for cell in code_cells(path):
             assert not cell["outputs"]
