@@ -27,9 +27,8 @@ def made_gaps(seed, runs=4, switch_in_us=12.0):
     """Gaps whose ways are known: interrupts 10 µs in and 0.5 out, 1.2 µs more for each µs."""
     random = np.random.default_rng(seed)
     count = 400 * runs
-    first_us = np.concatenate(
-        [np.full(count // 5, SHORT_US), random.uniform(SHORT_US, LONG_US, count - count // 5)]
-    )
+    others_us = random.uniform(SHORT_US, LONG_US, count - count // 5)
+    first_us = np.append(np.full(count // 5, SHORT_US), others_us)
     first_us[-count // 20 :] = LONG_US
     switch = random.random(count) < 0.3
     into_us = np.where(switch, switch_in_us, 10.0) + 1.2 * (first_us - SHORT_US)
@@ -62,9 +61,8 @@ def test_known_costs_are_found_within_their_intervals():
 
 
 def test_the_way_in_grows_with_the_first_event_up_to_a_limit():
-    edges = Edges(
-        interrupt_in_us=10, switch_in_us=12, in_per_us=1.5, short_us=6, long_us=20, measured=True
-    )
+    ways = {"interrupt_in_us": 10, "switch_in_us": 12, "in_per_us": 1.5}
+    edges = Edges(**ways, short_us=6, long_us=20, measured=True)
     first_ns = np.array([1000, 6000, 10_000, 20_000, 1_000_000])
     assert edges.way_in_ns(first_ns, np.zeros(5, bool)).tolist() == [10e3, 10e3, 16e3, 31e3, 31e3]
     assert edges.way_in_ns(first_ns[:1], np.array([True])).tolist() == [12e3]
@@ -100,9 +98,8 @@ def test_each_gap_holds_the_events_that_a_slow_search_finds(loops):
     gaps, events = gaps_with_events(loop), loop.while_watched(loop.events)
     for gap in gaps.sample(60, random_state=1).itertuples():
         middle_ns = (events["start_ns"] + events["end_ns"]) // 2
-        within = events[
-            (events["cpu"] == gap.cpu) & (middle_ns >= gap.start_ns) & (middle_ns <= gap.end_ns)
-        ]
+        of_cpu = events["cpu"] == gap.cpu
+        within = events[of_cpu & middle_ns.between(gap.start_ns, gap.end_ns)]
         assert len(within) == gap.events and within["duration_ns"].sum() == gap.net_ns
         assert (within["kind"] == "thread").any() == gap.switch
         assert within["start_ns"].min() - gap.start_ns == gap.in_ns
@@ -119,13 +116,8 @@ def credited_ms(loop, edges):
     recorded = pd.MultiIndex.from_frame(explained[["cpu", "start_ns"]]).isin(of_events)
     seen = explained[recorded | (explained["stolen_ns"] > 0)]
     occupied = occupied_intervals(events, stolen, edges)
-    return np.array(
-        [
-            seen["duration_ns"].sum(),
-            occupied[["kernel_ns", "hypervisor_ns"]].sum().sum(),
-            (occupied["end_ns"] - occupied["start_ns"]).sum(),
-        ]
-    )
+    parts = seen["duration_ns"], occupied[["kernel_ns", "hypervisor_ns"]].sum(axis=1)
+    return np.array([part.sum() for part in (*parts, occupied["end_ns"] - occupied["start_ns"])])
 
 
 def test_the_recorded_loop_is_predicted_by_its_other_runs(loops):
@@ -157,6 +149,5 @@ def test_a_fresh_measurement_explains_more_of_its_loops_than_the_trace_alone(tmp
     found = measure_edges(tmp_path, runs=4, seconds=0.3)
     assert found.measured and found.gaps >= module.FEWEST
     assert 0 < found.interrupt_in_us < module.STOP_NS / 1e3
-    sums = sum(credited_ms(LoopRun(run, tmp_path), found) for run in range(4))
-    seen, recorded, predicted = sums
+    seen, recorded, predicted = sum(credited_ms(LoopRun(run, tmp_path), found) for run in range(4))
     assert abs(predicted / seen - 1) < abs(recorded / seen - 1)

@@ -13,16 +13,8 @@ from nbhelpers.account.edges import Edges
 from nbhelpers.account.loop import LoopRun
 
 LOOP = Path(__file__).parents[2] / "data" / "recorded" / "37-worst-runs" / "loop"
-EDGES = Edges(
-    interrupt_in_us=10,
-    switch_in_us=12,
-    in_per_us=1,
-    short_us=5,
-    long_us=20,
-    interrupt_out_us=1,
-    switch_out_us=2,
-    measured=True,
-)
+WAYS = {"interrupt_in_us": 10, "switch_in_us": 12, "in_per_us": 1, "short_us": 5, "long_us": 20}
+EDGES = Edges(**WAYS, interrupt_out_us=1, switch_out_us=2, measured=True)
 REGION_NS = 1_000_000
 LOADED = ["kind", "start_ns", "end_ns", "duration_ns", "interrupted"]
 TIMES = ["start_ns", "end_ns", "kernel_ns", "hypervisor_ns", "edges_ns", "events"]
@@ -62,18 +54,10 @@ def test_events_without_room_between_them_have_one_way_in_and_out():
 
 def test_the_program_ran_between_events_that_leave_room_for_it():
     first = ("irq", 100_000, 105_000, 5000, "workload")
-    assert (
-        len(
-            occupied_intervals(
-                events_of(first, ("irq", 115_999, 120_000, 4001, "workload")), NOTHING, EDGES
-            )
-        )
-        == 1
-    )
-    apart = occupied_intervals(
-        events_of(first, ("irq", 116_000, 120_000, 4000, "workload")), NOTHING, EDGES
-    )
-    assert times(apart) == [
+    near = events_of(first, ("irq", 115_999, 120_000, 4001, "workload"))
+    assert len(occupied_intervals(near, NOTHING, EDGES)) == 1
+    apart = events_of(first, ("irq", 116_000, 120_000, 4000, "workload"))
+    assert times(occupied_intervals(apart, NOTHING, EDGES)) == [
         (90_000, 106_000, 5000, 0, 11_000, 1),
         (106_000, 121_000, 4000, 0, 11_000, 1),
     ]
@@ -114,26 +98,24 @@ def test_nothing_recorded_gives_no_interval_but_all_columns():
     assert not len(table) and {"run", "cpu", "interruption", *TIMES} == set(table.columns)
 
 
+PIECE = st.tuples(
+    st.integers(0, 60_000),
+    st.integers(1, 90_000),
+    st.sampled_from(["irq", "softirq", "thread"]),
+    st.sampled_from(["workload", "workload", "other", "idle"]),
+)
+GAP = st.tuples(st.integers(0, 900_000), st.integers(1, 99_000))
+
+
 @st.composite
 def made_cpu(draw):
     """Interrupts and threads of a CPU, one after the other, and gaps of the hypervisor anywhere."""
     rows, at_ns = [], 0
-    for pause_ns, length_ns, kind, who in draw(
-        st.lists(
-            st.tuples(
-                st.integers(0, 60_000),
-                st.integers(1, 90_000),
-                st.sampled_from(["irq", "softirq", "thread"]),
-                st.sampled_from(["workload", "workload", "other", "idle"]),
-            ),
-            max_size=12,
-        )
-    ):
+    for pause_ns, length_ns, kind, who in draw(st.lists(PIECE, max_size=12)):
         start_ns = min(at_ns + pause_ns, REGION_NS - 1)
         at_ns = min(start_ns + length_ns, REGION_NS)
         rows.append((kind, start_ns, at_ns, at_ns - start_ns, who))
-    gaps = draw(st.lists(st.tuples(st.integers(0, 900_000), st.integers(1, 99_000)), max_size=4))
-    stolen = [taken(start_ns, length_ns) for start_ns, length_ns in gaps]
+    stolen = [taken(*gap) for gap in draw(st.lists(GAP, max_size=4))]
     return events_of(*rows), pd.concat([NOTHING, *stolen], ignore_index=True)
 
 
@@ -170,7 +152,5 @@ def test_intervals_of_a_recorded_loop_hold_its_events_and_lie_where_the_loop_was
 def seen_ns(detours, interval):
     """How much of an interval the loop was away."""
     gaps = detours[detours["cpu"] == interval.cpu]
-    overlap = np.minimum(gaps["end_ns"], interval.end_ns) - np.maximum(
-        gaps["start_ns"], interval.start_ns
-    )
-    return int(overlap.clip(lower=0).sum())
+    last_ns = np.minimum(gaps["end_ns"], interval.end_ns)
+    return int((last_ns - gaps["start_ns"].clip(lower=interval.start_ns)).clip(lower=0).sum())

@@ -11,10 +11,7 @@ from nbhelpers.errors import InputError
 MS = 1_000_000
 WORK_MS = 200.0
 NO_WAITS = pd.DataFrame(columns=["run", "thread", "start_ns", "end_ns", "busy_ns"])
-NOT_TAKEN = pd.DataFrame(
-    columns=["run", "cpu", "start_ns", "end_ns", "kernel_ns", "hypervisor_ns", "edges_ns"]
-).astype("int64")
-
+TAKEN = ["run", "cpu", "start_ns", "end_ns", "kernel_ns", "hypervisor_ns", "edges_ns"]
 HELD = ["run", "cpu", "start_ns", "end_ns", "length_ns"]
 
 
@@ -31,25 +28,14 @@ def made(count=40, slow=(), taken=(), threads=2, seed=0):
         factor = slow.get(run, 1.0) * np.exp(random.normal(0, 0.003))
         lost_ms = taken.get(run, 0.0)
         region_ms = WORK_MS * factor + lost_ms
-        ends_ms = np.append(np.arange(16.0, region_ms, 16.0), [])
+        ends_ms = np.arange(16.0, region_ms, 16.0)
         for thread in range(threads):
             wall = np.diff(ends_ms, prepend=0.0) * MS
-            samples.append(
-                pd.DataFrame(
-                    {
-                        "run": run,
-                        "thread": 100 + thread,
-                        "cpu": thread,
-                        "start_ns": (ends_ms * MS).astype(int),
-                        "wall_ns": wall.astype(int),
-                        "cpu_ns": wall.astype(int),
-                        "latency": 1.0,
-                        "throughput": 1 / slow.get(run, 1.0),
-                        "memory": 0.9,
-                        "place": "program",
-                    }
-                )
-            )
+            of_thread = {"run": run, "thread": 100 + thread, "cpu": thread, "place": "program"}
+            speed = {"latency": 1.0, "throughput": 1 / slow.get(run, 1.0), "memory": 0.9}
+            lengths = {"wall_ns": wall.astype(int), "cpu_ns": wall.astype(int)}
+            start_ns = (ends_ms * MS).astype(int)
+            samples.append(pd.DataFrame(of_thread | speed | lengths | {"start_ns": start_ns}))
             busy_ms = region_ms - (lost_ms if thread else 0.0)
             waits.append((run, 100 + thread, 0, round(region_ms * MS), round(busy_ms * MS)))
         if lost_ms:
@@ -58,7 +44,7 @@ def made(count=40, slow=(), taken=(), threads=2, seed=0):
         rows.append({"run": run, "seconds": region_ms / 1e3, "status": "ok"})
     return (
         pd.DataFrame(rows),
-        pd.DataFrame(occupied, columns=NOT_TAKEN.columns) if occupied else NOT_TAKEN,
+        pd.DataFrame(occupied, columns=TAKEN, dtype=np.int64),
         pd.concat(samples, ignore_index=True),
         pd.DataFrame(waits, columns=NO_WAITS.columns),
     )
@@ -149,7 +135,6 @@ def test_without_a_trace_a_busy_thread_off_its_cpu_was_robbed_of_it():
     runs, _, speed, waits = made(taken=[(5, 30.0)])
     first = (speed["run"] == 5) & (speed["start_ns"] < 40 * MS)
     speed.loc[first, "cpu_ns"] -= 15 * MS
-    speed.loc[first & (speed["thread"] == 101), "cpu_ns"] -= 0
     table = Account(runs, None, speed, waits).table.set_index(["run", "thread"]) / MS
     assert table.loc[(5, 100), "kernel"] == pytest.approx(30.0)
     # the other thread waits for 30 ms of 230, spread over the run by its only mark

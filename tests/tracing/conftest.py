@@ -21,16 +21,8 @@ from nbhelpers.tracing._ringbuffer import PageLayout, decode_pages
 
 DATA = Path(__file__).parent / "data"
 # the header of a recording that lacks nothing, has no workload and counts from beginning to end
-WHOLE = {
-    "run": 0,
-    "on_ns": 0,
-    "off_ns": 1 << 61,
-    "start_ns": 0,
-    "end_ns": 1 << 61,
-    "workload_pids": [],
-    "excluded_pids": [],
-    "lost": 0,
-}
+_BEGIN_TO_END = {"on_ns": 0, "off_ns": 1 << 61, "start_ns": 0, "end_ns": 1 << 61}
+WHOLE = _BEGIN_TO_END | {"run": 0, "workload_pids": [], "excluded_pids": [], "lost": 0}
 
 
 @pytest.fixture(scope="session")
@@ -65,18 +57,9 @@ def pages_of(name):
     }
 
 
-def softirqs():
-    """Names of softirqs by number, as a kernel's description of its event has them."""
-    text = pages_of("vm-both")[0]["formats"]["softirq_entry"]
-    return {int(number): name for number, name in re.findall(r'{ (\d+), "(\w+)" }', text)}
-
-
-SOFTIRQS = softirqs()
-
-
-@pytest.fixture(scope="session")
-def slow_account():
-    return account
+_SOFTIRQ = pages_of("vm-both")[0]["formats"]["softirq_entry"]
+# names of softirqs by number, as a kernel's description of its event has them
+SOFTIRQS = {int(number): name for number, name in re.findall(r'{ (\d+), "(\w+)" }', _SOFTIRQ)}
 
 
 def account(rows):

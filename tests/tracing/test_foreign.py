@@ -5,7 +5,6 @@ known.
 import re
 import shutil
 
-import numpy as np
 import pytest
 
 from nbhelpers.errors import InputError, LostEvents
@@ -26,42 +25,34 @@ def line(cpu: int, kind: str, source: str, start_us: int, duration_ns: int) -> s
 
 
 def trace(timer_ns: int, burner_ns: int = 0) -> str:
-    text = line(
-        0, "thread", "nbody:50", 0, 1000
-    )  # the program itself: its first event begins the run
-    text += "".join(
-        line(0, "irq", "local_timer:236", 4000 * number, timer_ns) for number in range(1, 20)
-    )
-    return HEAD + text + (line(1, "thread", "burner:99", 30_000, burner_ns) if burner_ns else "")
+    # the program itself: its first event begins the run
+    lines = [line(0, "thread", "nbody:50", 0, 1000)]
+    lines += [line(0, "irq", "local_timer:236", 4000 * at, timer_ns) for at in range(1, 20)]
+    lines += [line(1, "thread", "burner:99", 30_000, burner_ns)] if burner_ns else []
+    return HEAD + "".join(lines)
 
 
 @pytest.fixture
 def folder(tmp_path):
     for number, (seconds, burner_ns) in enumerate([(0.08, 0), (0.081, 0), (0.1, 20_000_000)]):
         (tmp_path / f"nbody-{number}.trace").write_text(trace(3000, burner_ns))
-        (tmp_path / f"nbody-{number}.benchout").write_text(
-            f"PASS\nTotal Duration: {seconds} seconds\n"
-        )
+        printed = f"PASS\nTotal Duration: {seconds} seconds\n"
+        (tmp_path / f"nbody-{number}.benchout").write_text(printed)
     return tmp_path
 
 
 def test_the_folder_goes_through_the_same_pipeline(folder):
     runs, events = read_foreign_traces(folder, "nbody")
-    assert runs["seconds"].tolist() == [0.08, 0.081, 0.1] and set(events["source"]) == {
-        "local_timer",
-        "burner",
-    }
-    assert (
-        events[events["source"] == "local_timer"].groupby("run")["duration_ns"].sum() == 19 * 3000
-    ).all()
+    assert runs["seconds"].tolist() == [0.08, 0.081, 0.1]
+    assert set(events["source"]) == {"local_timer", "burner"}
+    timer = events[events["source"] == "local_timer"].groupby("run")["duration_ns"].sum()
+    assert (timer == 19 * 3000).all()
     delta = delta_noise(events, average_noise(events, runs), runs)
     assert delta.attrs["run"] == 2
     kept = NoiseConfig.from_events(delta).events()
     burner = kept[kept["source"] == "burner"]
-    assert (
-        np.isclose(burner["duration_ns"].sum(), 20_000_000, rtol=0.01)
-        or burner["duration_ns"].sum() > 0
-    )
+    # the average run has a third of such an event, that is none to take off
+    assert burner["duration_ns"].sum() == 20_000_000
     assert set(burner["cpu"]) == {1}
 
 
@@ -88,26 +79,19 @@ def test_real_traces_of_the_osnoise_tracer_become_a_config(data, tmp_path):
     """
     for number in ("000", "003"):
         shutil.copy(data / f"osnoise-run-{number}.trace.gz", tmp_path / f"run-{number}.trace.gz")
-        elapsed = re.search(
-            r"elapsed ([\d.]+)", (data / f"osnoise-run-{number}.printed").read_text()
-        )[1]
+        printed = (data / f"osnoise-run-{number}.printed").read_text()
+        elapsed = re.search(r"elapsed ([\d.]+)", printed)[1]
         (tmp_path / f"run-{number}.benchout").write_text(f"Total Duration: {elapsed} seconds\n")
     runs, events = read_foreign_traces(tmp_path, "wl_omp")
-    assert runs["seconds"].round(2).tolist() == [2.81, 2.99] and runs["trace"].tolist() == [
-        "run-000.trace.gz",
-        "run-003.trace.gz",
-    ]
+    assert runs["seconds"].round(2).tolist() == [2.81, 2.99]
+    assert runs["trace"].tolist() == ["run-000.trace.gz", "run-003.trace.gz"]
     delta = delta_noise(events, average_noise(events, runs), runs)
     config = NoiseConfig.from_events(delta)
-    assert (
-        delta.attrs["run"] == 1
-        and "wl_omp" not in set(config.events()["source"])
-        and set(config.cpus) == {0, 1}
-    )
+    assert delta.attrs["run"] == 1 and set(config.cpus) == {0, 1}
+    assert "wl_omp" not in set(config.events()["source"])
     left, traced = (
         table.query("source == 'bash'")["duration_ns"].sum()
         for table in (config.events(), events[events["run"] == 1])
     )
-    assert traced > 0.08e9 and 0.4 < left / traced < 1, (
-        "of two runs the average holds half of the burner, and takes it off"
-    )
+    # of two runs the average holds half of the burner, and takes it off
+    assert traced > 0.08e9 and 0.4 < left / traced < 1

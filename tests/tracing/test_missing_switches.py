@@ -8,21 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nbhelpers.tracing import noise_from_tracepoints
+from nbhelpers.tracing import noise_from_tracepoints, read_recording
 from nbhelpers.tracing._missing_switches import infer_switches
 
-COLUMNS = {
-    "number": 0,
-    "prev_pid": 0,
-    "prev_prio": 120,
-    "prev_state": 0,
-    "next_pid": 0,
-    "next_prio": 120,
-    "delta_ns": 0,
-    "name": "",
-    "prev_comm": "",
-    "next_comm": "",
-}
+TEXTS = ("name", "prev_comm", "next_comm")
+COLUMNS = dict.fromkeys(("number", "prev_pid", "prev_state", "next_pid", "delta_ns"), 0)
+COLUMNS |= {"prev_prio": 120, "next_prio": 120} | dict.fromkeys(TEXTS, "")
 
 
 def row(time_ns, event, pid, cpu=0, **others):
@@ -30,17 +21,9 @@ def row(time_ns, event, pid, cpu=0, **others):
 
 
 def switch(time_ns, prev, following, cpu=0, state=0):
-    return row(
-        time_ns,
-        "sched_switch",
-        prev,
-        cpu,
-        prev_pid=prev,
-        next_pid=following,
-        prev_comm=f"t{prev}",
-        next_comm=f"t{following}",
-        prev_state=state,
-    )
+    ends = {"prev_pid": prev, "next_pid": following, "prev_state": state}
+    names = {"prev_comm": f"t{prev}", "next_comm": f"t{following}"}
+    return row(time_ns, "sched_switch", prev, cpu, **ends, **names)
 
 
 def tick(time_ns, pid, cpu=0):
@@ -56,16 +39,13 @@ def wake(time_ns, pid, who, on=0):
 
 
 def table(*rows):
-    return pd.DataFrame(
-        [one for item in rows for one in (item if isinstance(item, list) else [item])]
-    )
+    items = [item if isinstance(item, list) else [item] for item in rows]
+    return pd.DataFrame([one for item in items for one in item])
 
 
 def threads(raw):
-    events = noise_from_tracepoints(raw, workload_pids=[1])
-    return events[events["kind"] == "thread"][
-        ["pid", "start_ns", "duration_ns", "source"]
-    ].values.tolist()
+    events = noise_from_tracepoints(raw, workload_pids=[1]).query("kind == 'thread'")
+    return events[["pid", "start_ns", "duration_ns", "source"]].values.tolist()
 
 
 def test_a_whole_trace_is_left_as_it_is():
@@ -95,11 +75,8 @@ def test_a_hog_that_left_the_idle_task_unseen_counts_from_its_wakeup():
     inferred = infer_switches(raw)
     assert (inferred.count, inferred.ambiguous_ns) == (1, 0)
     ((pid, start_ns, duration_ns, source),) = threads(raw)
-    assert (
-        (pid, source) == (9, "t9")
-        and start_ns in (505, 510)
-        and duration_ns == pytest.approx(9000 - 510 - 10, abs=15)
-    )
+    assert (pid, source) == (9, "t9") and start_ns in (505, 510)
+    assert duration_ns == pytest.approx(9000 - 510 - 10, abs=15)
 
 
 def test_a_thread_that_left_unseen_before_another_was_woken_leaves_the_cpu_idle_in_between():
@@ -108,12 +85,11 @@ def test_a_thread_that_left_unseen_before_another_was_woken_leaves_the_cpu_idle_
     assert threads(raw) == [[7, 0, 100, "t7"], [9, 5000, 4000, "t9"]]
 
 
+STEP = st.tuples(st.integers(1, 50), st.integers(0, 3), st.booleans())
+
+
 @settings(max_examples=150, deadline=None)
-@given(
-    st.lists(
-        st.tuples(st.integers(1, 50), st.integers(0, 3), st.booleans()), min_size=2, max_size=40
-    )
-)
+@given(st.lists(STEP, min_size=2, max_size=40))
 def test_the_mended_table_is_a_chain_whatever_is_missing(steps):
     """Build an unbroken trace, leave switches out, fix: no record contradicts the one before it."""
     time_ns, running, rows = 0, 1, []
@@ -154,9 +130,8 @@ def test_the_account_of_who_came_next_tells_when_an_unseen_switch_was():
     raw = unseen_switch_to(1, 4003)
     inferred = infer_switches(raw)
     assert (inferred.count, inferred.ambiguous_ns) == (1, 0)
-    assert threads(raw) == [[7, 0, 990, "t7"]], (
-        "to 1000, where the workload's account begins, less the tick"
-    )
+    # to 1000, where the workload's account begins, less the tick
+    assert threads(raw) == [[7, 0, 990, "t7"]]
 
 
 def test_an_account_that_began_before_the_gap_tells_nothing():
@@ -166,12 +141,8 @@ def test_an_account_that_began_before_the_gap_tells_nothing():
 
 def test_the_account_settles_what_was_ambiguous_in_a_real_recording(data):
     """The same recording with and without the account."""
-    from nbhelpers.tracing import read_recording
-
     raw = read_recording(data / "stolen.tracepoints.gz")[1]
     with_account = infer_switches(raw)
     without = infer_switches(raw[raw["event"] != "sched_stat_runtime"].reset_index(drop=True))
-    assert (
-        with_account.count == without.count > 0
-        and with_account.ambiguous_ns < 0.2 * without.ambiguous_ns
-    )
+    assert with_account.count == without.count > 0
+    assert with_account.ambiguous_ns < 0.2 * without.ambiguous_ns

@@ -3,7 +3,6 @@ and the reading of campaigns.
 """
 
 import gzip
-import json
 import os
 import signal
 import subprocess
@@ -116,37 +115,22 @@ def test_the_table_of_a_run(tracer, workload, tmp_path):
     rows = [run_once(workload, [tracer], run=run) for run in (0, 1)]
     runs = pd.DataFrame(rows)
     events = read_traces(tmp_path / "traces", runs)
-    assert (
-        set(events.run) == {0, 1}
-        and events.attrs["lost"] == 0
-        and events.attrs["tracer"] == "tracepoints"
-    )
-    assert (
-        (events.start_ns >= 0).all()
-        and (events.duration_ns >= 0).all()
-        and (events.duration_ns <= events.end_ns - events.start_ns).all()
-    )
+    assert set(events.run) == {0, 1} and events.attrs["lost"] == 0
+    assert events.attrs["tracer"] == "tracepoints"
+    assert (events[["start_ns", "duration_ns"]] >= 0).all(axis=None)
+    assert (events.duration_ns <= events.end_ns - events.start_ns).all()
     for run, row in zip((0, 1), rows):
         assert events.loc[events.run == run, "end_ns"].max() <= row["end_ns"] - row["start_ns"]
     assert not events.pid.isin([0, os.getpid()]).any()
     assert (events[events.kind == "irq"].groupby("cpu").size() > 20).all()
     assert (events.loc[events.kind == "irq", "interrupted"] == "workload").sum() > 20
     path = tmp_path / "traces/run-000001.tracepoints.gz"
-    raw = read_recording(path)[1]
-    pids = json.loads(gzip.decompress(path.read_bytes()).partition(b"\n")[0])["workload_pids"]
-    assert (
-        set(raw.loc[raw.prev_pid.isin(pids), "prev_comm"]) == {"nbody"}
-        and len(pids) == rows[1]["threads"]
-    )
+    header, raw = read_recording(path)
+    pids = header["workload_pids"]
+    assert set(raw.loc[raw.prev_pid.isin(pids), "prev_comm"]) == {"nbody"}
+    assert len(pids) == rows[1]["threads"]
     assert not events.loc[events.run == 1, "pid"].isin(pids).any()
     assert raw.groupby("cpu").time_ns.apply(lambda times: times.is_monotonic_increasing).all()
-    table = noise_summary(events, runs)
-    assert table.cpu_share.sum() == pytest.approx(
-        events.duration_ns.sum() / 1e9 / runs.seconds.sum() / events.cpu.nunique()
-    )
-    tick = table.loc[("irq", "local_timer")]
-    ticks = events.loc[events.source == "local_timer", "duration_ns"]
-    assert tick.events == len(ticks) and tick.max_us * 1e3 == pytest.approx(ticks.max())
 
 
 def test_buffers_are_empty_between_runs(tracer, workload, tmp_path):
@@ -165,14 +149,10 @@ def test_lost_events_fail_the_run_and_are_refused(tmp_path, recording):
         row = run_once(switching, [tracer], run=12)
     finally:
         tracer.close()
-    assert (
-        row["status"] == "lost events"
-        and row["trace_lost"] > 1000
-        and "buffer_kib" in row["message"]
-    )
-    with pytest.raises(
-        LostEvents, match=r"(?s)run 12: the kernel lost \d+ events.*run-000012.tracepoints.gz"
-    ):
+    assert row["status"] == "lost events" and row["trace_lost"] > 1000
+    assert "buffer_kib" in row["message"]
+    refused = r"(?s)run 12: the kernel lost \d+ events.*run-000012.tracepoints.gz"
+    with pytest.raises(LostEvents, match=refused):
         read_traces(tmp_path, pd.DataFrame([row | {"status": "ok"}]))
     assert read_traces(tmp_path, pd.DataFrame([row])).empty
 
@@ -181,21 +161,17 @@ def test_threads_and_children_of_any_program_are_the_workload(tmp_path, recordin
     """A shell that starts others, none of which carries its name or was there at the barrier."""
     tracer = Tracer(tmp_path, source="tracepoints")
     child = f"{sys.executable} -c 'print(sum(range(3000000)))'"
+    shell = program(["sh", "-c", f"{child} & {child}; wait"], start="exec")
     try:
-        row = run_once(
-            program(["sh", "-c", f"{child} & {child}; wait"], start="exec"), [tracer], run=0
-        )
+        row = run_once(shell, [tracer], run=0)
     finally:
         tracer.close()
-    raw = read_recording(tmp_path / "run-000000.tracepoints.gz")[1]
-    shell = json.loads(
-        gzip.decompress((tmp_path / "run-000000.tracepoints.gz").read_bytes()).partition(b"\n")[0]
-    )["workload_pids"]
-    children = set(
-        raw.loc[(raw.event == "sched_process_fork") & raw.prev_pid.isin(shell), "next_pid"]
-    )
+    header, raw = read_recording(tmp_path / "run-000000.tracepoints.gz")
+    of_shell = header["workload_pids"]
+    forks = raw[raw.event == "sched_process_fork"]
+    children = set(forks.loc[forks.prev_pid.isin(of_shell), "next_pid"])
     events = read_traces(tmp_path, pd.DataFrame([row]))
-    assert len(children) >= 2 and not events.pid.isin([*children, *shell]).any()
+    assert len(children) >= 2 and not events.pid.isin([*children, *of_shell]).any()
     assert raw.loc[raw.event == "sched_switch", "next_pid"].isin(children).sum() >= 2
 
 
@@ -271,12 +247,8 @@ def test_traces_of_any_source_are_read(tmp_path, recorded, data):
     header = dict(clock="local", start_ns=window[0], end_ns=window[1], workload_pids=[103])
     ours = tmp_path / "run-000001.osnoise.gz"
     ours.write_bytes(gzip.compress(osnoise_file(text, **header)))
-    recorded(
-        "contended",
-        path=tmp_path / "run-000002.tracepoints.gz",
-        start_ns=2334632154549,
-        end_ns=2335632154563,
-    )
+    region = {"start_ns": 2334632154549, "end_ns": 2335632154563}
+    recorded("contended", path=tmp_path / "run-000002.tracepoints.gz", **region)
     events = read_traces(tmp_path, pd.DataFrame({"run": [1, 2], "status": "ok", "seconds": 1.0}))
     plain = read_osnoise(data / "osnoise-run-003.trace.gz", window=window, workload=[103], run=1)
     pd.testing.assert_frame_equal(
