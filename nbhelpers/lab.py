@@ -11,8 +11,8 @@ import math
 import os
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
 from html import escape
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -40,31 +40,7 @@ _SHIPPED = ("answer", "sentence", "quantity", "value", "low", "high", "unit", "n
 # ---- copies to work with -------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Copies:
-    """The copies in a folder.
-
-    Attributes
-    ----------
-    folder
-        Where they lie.
-    changed
-        Names of those that somebody changed; they are as they were.
-    """
-
-    folder: Path
-    changed: tuple[str, ...]
-
-    def __str__(self) -> str:
-        if not self.changed:
-            return f"The notebooks to work with: {os.path.relpath(self.folder)}"
-        return (
-            f"The notebooks to work with: {os.path.relpath(self.folder)}. Left as you changed them:"
-            f" {', '.join(self.changed)} (delete or rename one to get it anew)"
-        )
-
-
-def working_copies(profile: str) -> Copies:
+def working_copies(profile: str) -> tuple[Path, list[str]]:
     """Copy the notebooks to build/lab; their parameters are those of the profile.
 
     A copy whose cells somebody changed is never written to. One that was only run is made anew
@@ -74,6 +50,10 @@ def working_copies(profile: str) -> Copies:
     ----------
     profile
         Its name, or the path of a file. `recorded` lies in build/lab, others in build/lab/NAME.
+
+    Returns
+    -------
+    Their folder, and the names of those that somebody changed; they are as they were.
 
     Raises
     ------
@@ -94,7 +74,7 @@ def working_copies(profile: str) -> Copies:
             write_json(copy, content, 1)
             made[source.stem] = _cells_digest(content)
     write_json(record, made)
-    return Copies(folder, tuple(changed))
+    return folder, changed
 
 
 def _copied(source: Path, profile: str, folder: Path) -> dict:
@@ -106,7 +86,8 @@ def _copied(source: Path, profile: str, folder: Path) -> dict:
         if cell["cell_type"] == "markdown":
             text = text.replace("](../", f"]({start}/")
         elif "parameters" in cell["metadata"].get("tags", []):
-            text = with_values(text, _values(source.stem, profile))
+            values = _values(source.stem, profile)
+            text = with_values(text, values)
         cell["source"] = text.splitlines(keepends=True)
     return content
 
@@ -130,23 +111,16 @@ def with_values(source: str, values: Mapping[str, Any]) -> str:
     """
     lines = source.split("\n")
     for one in reversed(ast.parse(source).body):
-        if isinstance(one, ast.AnnAssign) and isinstance(one.target, ast.Name):
-            name = one.target.id
-            if name in values:
-                kind = ast.unparse(one.annotation)
-                lines[one.lineno - 1 : one.end_lineno] = [f"{name}: {kind} = {values[name]!r}"]
+        if isinstance(one, ast.AnnAssign) and (name := ast.unparse(one.target)) in values:
+            kind = ast.unparse(one.annotation)
+            lines[one.lineno - 1 : one.end_lineno] = [f"{name}: {kind} = {values[name]!r}"]
     return "\n".join(lines)
 
 
 def _cells_digest(content: dict) -> str:
     """Digest of what somebody may have typed; outputs and counts do not matter."""
-    return digest(
-        *(
-            part
-            for cell in content["cells"]
-            for part in (cell["cell_type"], "".join(cell["source"]))
-        )
-    )
+    cells = ((cell["cell_type"], "".join(cell["source"])) for cell in content["cells"])
+    return digest(*chain.from_iterable(cells))
 
 
 # ---- contents ------------------------------------------------------------------------------------
@@ -318,14 +292,17 @@ def open_lab(profile: str, options: list[str]) -> None:
     options
         Further options of `jupyter lab`.
     """
-    made = working_copies(profile)
-    print(made, flush=True)
+    words, (folder, changed) = checked_options(options), working_copies(profile)
+    print(f"The notebooks to work with: {os.path.relpath(folder)}", flush=True)
+    if changed:
+        names = ", ".join(changed)
+        print(
+            f"Left as you changed them (delete or rename one to get it anew): {names}", flush=True
+        )
     os.environ[HOME] = str(results())
-    root = made.folder if is_installed() else shipped()
-    words = [f"--ServerApp.root_dir={root}", str(made.folder / f"{CONTENTS}.ipynb")]
-    words += checked_options(options)
-    if os.geteuid() == 0:
-        words.append("--allow-root")
+    root = folder if is_installed() else shipped()
+    words += [f"--ServerApp.root_dir={root}", str(folder / f"{CONTENTS}.ipynb")]
+    words += ["--allow-root"] if os.geteuid() == 0 else []
     os.execv(sys.executable, [sys.executable, "-m", "jupyter", "lab", *words])
 
 

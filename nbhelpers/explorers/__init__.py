@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 from .. import lazily
 
 if TYPE_CHECKING:
+    from ._base import STATIC
     from .account import explore_account
     from .config import explore_config
-    from .cutoff import explore_cutoff
+    from .cutoff import STEPS, explore_cutoff, tree_html
     from .scale import explore_scale
     from .trace import explore_trace
 else:

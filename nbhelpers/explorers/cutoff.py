@@ -12,7 +12,7 @@ import pandas as pd
 from ..attribution import Explanation, explain
 from ..errors import InputError
 from ..mitigation.knowledge import factor_of
-from ..outcomes import outcome_of
+from ..outcomes import outcome_of, with_cost
 from ..report import figure_attribution
 from ..report.images import DRAWING, embedded
 from ._base import Control, Explorer
@@ -49,18 +49,11 @@ def explore_cutoff(
         Fewer than two runs, or no such column.
     """
     judged = outcome_of(runs, outcome)
-    if judged.name not in runs:
-        raise InputError(
-            f"no column {judged.name!r} to explore",
-            fix=f"the table has: {', '.join(map(str, runs.columns))}",
-        )
     finished = runs[runs["status"] == "ok"] if "status" in runs else runs
-    if len(finished) < 2:
-        raise InputError(
-            f"{len(finished)} finished run(s)",
-            fix="at least two, so that some lie on either side of a cutoff",
-        )
-    values = finished[judged.name].astype(float).sort_values(ignore_index=True)
+    values = with_cost(finished, outcome)[judged.name].astype(float).sort_values(ignore_index=True)
+    if len(values) < 2:
+        fix = "at least two, so that some lie on either side of a cutoff"
+        raise InputError(f"{len(values)} finished run(s)", fix=fix)
     if start is None or not np.isfinite(start):
         start = float(values.quantile(0.75))
     # about four runs lie on either side
@@ -82,12 +75,26 @@ def _view(found: Explanation, runs: pd.DataFrame) -> str:
     slow = f"{int(found.labels.sum())} of {len(found.labels)} runs are slow."
     if found.factors.empty:
         return f"<p>{slow} {html.escape(found.summary)}</p>"
-    first = found.factors.head(MOST_FACTORS)
-    rows = first[_COLUMNS].to_html(float_format=lambda value: f"{value:.4g}", border=0)
-    known = [factor for group in first["members"] for name in group if (factor := factor_of(name))]
-    with DRAWING:
-        shown = embedded(figure_attribution(found, runs), "distribution and tree")
+    first = found.factors["members"].head(MOST_FACTORS)
+    known = [factor for group in first for name in group if (factor := factor_of(name))]
     return (
         f"<p>{slow} Balanced accuracy on unseen runs: {found.accuracy:.2f} (0.5 is"
-        f" guessing).</p>{shown}{rows}{known[0]._repr_html_() if known else ''}"
+        f" guessing).</p>{tree_html(found, runs)}{known[0]._repr_html_() if known else ''}"
     )
+
+
+def tree_html(found: Explanation, runs: pd.DataFrame) -> str:
+    """The distribution with its cutoff, the tree, and the first factors; p-values where there is a
+    null.
+
+    Parameters
+    ----------
+    found, runs
+        What `explain` found in the runs.
+    """
+    columns = [*_COLUMNS, "p_value"] if np.isfinite(found.p_value) else _COLUMNS
+    first = found.factors[columns].head(MOST_FACTORS)
+    with DRAWING:
+        shown = embedded(figure_attribution(found, runs), "Distribution and tree")
+    table = first.to_html(float_format=lambda value: f"{value:.4g}", border=0)
+    return shown if first.empty else shown + table

@@ -11,14 +11,12 @@ import sys
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ..errors import NoisebookError
-from .session import Session
+from .session import FIRST, Session
 
-FIRST, TRIAL, AGAIN = "measure", "try", "try-again"
-STEPS = (FIRST, TRIAL, AGAIN)
 PATIENCE_S = 10.0  # after a signal; and for what an ended process left in its pipe
 _LAST_LINES = 12  # of what a failed process wrote
 
@@ -54,7 +52,7 @@ class Measuring:
     session
         What is measured.
     step
-        "measure", "try" (the mitigation) or "try-again".
+        As in `Session.measure`.
     on_run
         Called with a `Progress` after each run and at the end, from a thread.
 
@@ -71,22 +69,16 @@ class Measuring:
         self,
         session: Session,
         step: str = FIRST,
-        on_run: Callable[[Progress], object] | None = None,
+        on_run: Callable[[Progress], object] = lambda progress: None,
     ):
         self.progress = Progress(most=session.runs if step == FIRST else 2 * session.rounds)
-        self._on_progress = on_run or (lambda progress: None)
-        self._stopped = False
+        self._on_run, self._stopped = on_run, False
         choices = session.save()
         self._errors = choices.with_suffix(".err")
+        words = [sys.executable, "-m", "nbhelpers.workbench", step, str(choices)]
+        pipe: dict[str, Any] = {"stdout": subprocess.PIPE, "text": True, "encoding": "utf-8"}
         with self._errors.open("wb") as errors:
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", "nbhelpers.workbench", step, str(choices)],
-                stdout=subprocess.PIPE,
-                stderr=errors,
-                text=True,
-                encoding="utf-8",
-                start_new_session=True,
-            )
+            self._process = subprocess.Popen(words, stderr=errors, start_new_session=True, **pipe)
         self._reports = threading.Thread(target=self._lines, daemon=True)
         self._end = threading.Thread(target=self._ended, daemon=True)
         self._reports.start()
@@ -117,9 +109,8 @@ class Measuring:
 
     def _lines(self) -> None:
         assert self._process.stdout is not None
-        with self._process.stdout as lines:
-            for line in lines:
-                self._update(**json.loads(line))
+        for line in self._process.stdout:
+            self._update(**json.loads(line))
 
     def _ended(self) -> None:
         """The end is that of the process: what it left running may hold its pipe open."""
@@ -132,36 +123,29 @@ class Measuring:
         self._update(ended=True, error=error)
 
     def _update(self, **changed: Any) -> None:
-        self.progress = Progress(**vars(self.progress) | changed)
-        self._on_progress(self.progress)
+        self.progress = replace(self.progress, **changed)
+        self._on_run(self.progress)
 
 
-def measure_here(step: str, session: Session, write: Callable[[str], object]) -> int:
-    """What the process does: measure, and write a line after each run.
+def measure_here(step: str, session: Session) -> int:
+    """What the process does: measure, and print a line after each run.
 
     Returns
     -------
     Exit status: 0, also where it was stopped; 1 for an error, which the last line has.
     """
 
-    def on_run(done: int, most: int, says: str) -> None:
-        write(json.dumps({"done": done, "most": most, "says": says}))
+    def report(**changed: object) -> None:
+        print(json.dumps(changed), flush=True)
 
-    calls = {
-        FIRST: session.measure,
-        TRIAL: session.try_mitigation,
-        AGAIN: lambda on_run: session.try_mitigation(on_run, again=True),
-    }
     try:
-        runs = calls[step](on_run)
+        session.measure(step, lambda done, most, says: report(done=done, most=most, says=says))
+        says = session.rule_says().reason if step == FIRST else ""
     except KeyboardInterrupt:
-        # a run may have been written and not yet reported
-        done = {"done": len(session.measured())} if step == FIRST else {}
-        write(json.dumps({**done, "says": "stopped; every finished run is on disk"}))
-        return 0
+        says = "stopped; every finished run is on disk"
     except NoisebookError as error:
-        write(json.dumps({"error": str(error)}))
+        report(error=str(error))
         return 1
-    says = session.rule_says().reason if step == FIRST else ""
-    write(json.dumps({"done": len(runs), "says": says}))
+    # a run may have been written and not yet reported
+    report(done=len(session.recorded(session.name_of(step))), says=says)
     return 0

@@ -64,15 +64,14 @@ def figure_relation(runs: pd.DataFrame, metric: str, outcome: str, slow: pd.Seri
 
     drawn = _both(runs, metric, outcome)
     classes = slow.reindex(drawn.index).map({True: "slow", False: "fast"})
+    look = {"palette": CLASSES, "markers": MARKERS, "alpha": 0.75}
     with DRAWING, style():
         figure, axes = plt.subplots(figsize=(COLUMN_IN, 2.4))
         names = {"x": metric, "y": outcome, "ax": axes}
         if drawn[metric].nunique() > 1:
             line = {"color": "black", "linewidth": 0.9}
             seaborn.regplot(drawn, **names, scatter=False, ci=None, line_kws=line)
-        seaborn.scatterplot(
-            drawn, **names, hue=classes, style=classes, palette=CLASSES, markers=MARKERS, alpha=0.75
-        )
+        seaborn.scatterplot(drawn, **names, hue=classes, style=classes, **look)
         axes.set(xlabel=metric, ylabel=outcome_of(runs, outcome).label)
         axes.legend(title="")
     return figure
@@ -94,11 +93,9 @@ def figure_densities(values: dict[str, np.ndarray], label: str) -> "Figure":
     with DRAWING, style():
         figure, axes = plt.subplots(figsize=(1.4 * COLUMN_IN, 2.2))
         for place, (name, one) in enumerate(values.items()):
-            colour = SIDES[("baseline", "injected")[place]]
+            colour, label_n = SIDES[("baseline", "injected")[place]], f"{name} (n = {len(one)})"
             look = {"x": one, "ax": axes, "color": colour}
-            seaborn.kdeplot(
-                **look, fill=True, warn_singular=False, label=f"{name} (n = {len(one)})"
-            )
+            seaborn.kdeplot(**look, fill=True, warn_singular=False, label=label_n)
             seaborn.rugplot(**look, height=0.08)
             place_y, where = -0.03 - 0.04 * place, axes.get_xaxis_transform()
             bar = axes.hlines(place_y, *shortest_interval(one), colour, clip_on=False)

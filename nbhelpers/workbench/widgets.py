@@ -10,22 +10,27 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import numpy as np
 
 from ..errors import InputError, NoisebookError
+from ..explorers import STATIC, STEPS
 from ..statistics import stopping
 from . import views
-from .measuring import AGAIN, FIRST, TRIAL, Measuring, Progress
-from .recorded import found_campaigns, with_rates
-from .saved import STATIC, is_elsewhere, save_notebook
-from .session import Limit, Session
+from .measuring import Measuring, Progress
+from .recorded import FIRST, found_campaigns
+from .saved import save_notebook
+from .session import AGAIN, TRIAL, Session
 
 BEGIN, RUNS, CUTOFF, FACTOR, MITIGATION, SAVE = range(6)  # places of the tabs
 TITLES = ("1 Begin", "2 Runs", "3 Cutoff and tree", "4 Factor", "5 Mitigation", "6 Save")
-STEPS = 200  # of a slider
+DRAWN = {
+    RUNS: views.runs_html,
+    CUTOFF: views.cutoff_html,
+    FACTOR: views.factor_html,
+    MITIGATION: views.mitigations_html,
+}
 WIDE = {"width": "90%"}
 
 
@@ -78,10 +83,9 @@ class Workbench:
 
         with suppress(RuntimeError):  # a script has none
             self._loop = asyncio.get_running_loop()
-        self.shown = [ipywidgets.HTML() for _ in TITLES]
-        self.said, self.factors = ipywidgets.HTML(), ipywidgets.HTML()
+        self.said = ipywidgets.HTML()
+        self.shown = {step: ipywidgets.HTML() for step in DRAWN}
         self.bar = ipywidgets.IntProgress(0, min=0, max=1, layout=WIDE)
-        self.nodes = ipywidgets.HBox(layout={"flex_flow": "row wrap"})
         self.tabs = ipywidgets.Tab([ipywidgets.VBox(list(step)) for step in self._steps()])
         self.tabs.titles = TITLES
         self.tabs.observe(lambda _: self._draw(), "selected_index")
@@ -99,52 +103,50 @@ class Workbench:
 
         here = available_layers()
         layers, session = here.index[here["available"]].tolist(), self.session
-        later: dict[str, Any] = {"layout": WIDE, "continuous_update": False}
-        row, put, head = w.HBox, self._input, "<b>{}</b>".format
+        row, put, button, choose, says = w.HBox, self._input, self._button, self._choose, self.said
+        later: dict[str, Any] = {"options": [("", 0)], "layout": WIDE, "continuous_update": False}
+        stop = button("stop", self._stop, "warning")
 
         self.campaign = put(w.Dropdown, "recorded", self._pick, layout=WIDE)
         self.path = put(w.Text, "or a path", layout=WIDE, placeholder="a folder, .csv, .parquet")
-        self.command = put(w.Text, "command", layout=WIDE, value=session.command)
+        opens = button("open this path", lambda: self._open(self.path.value))
+        self.command = put(w.Text, "or a command", layout=WIDE, value=session.command)
         self.rule = put(w.Dropdown, "stop by", options=list(stopping.RULES), value=session.rule)
         self.runs = put(w.BoundedIntText, "runs", value=session.runs, min=1, max=100_000)
         self.layers = put(w.SelectMultiple, "metrics", options=layers, rows=7)
         self.layers.value = tuple(name for name in session.layers if name in layers)
-        opens = self._button("open this path", lambda: self._open(self.path.value))
-        start = self._button("measure, or go on", lambda: self._measure(FIRST), "success")
-        stops = [self._button("stop", self._stop, "warning") for _ in range(2)]
-        yield [
-            w.HTML(head("Open recorded runs")), self.campaign, row([self.path, opens]),
-            w.HTML(head("or measure a command")), self.command, row([self.rule, self.runs]),
-            self.layers, row([start, stops[0]]), self.bar, self.said,
-        ]  # fmt: skip
+        start = button("measure, or go on", lambda: self._measure(FIRST), "success")
+        opened = [self.campaign, row([self.path, opens])]
+        measured = [self.command, row([self.rule, self.runs]), self.layers, row([start, stop])]
+        yield [*opened, *measured, self.bar, says]
 
-        self.outcome = put(w.Dropdown, "outcome", lambda name: self._choose(outcome=name))
-        self.cell = put(w.Dropdown, "cell", lambda name: self._choose(cell=name))
+        self.outcome = put(w.Dropdown, "outcome", lambda name: choose(outcome=name))
+        self.cell = put(w.Dropdown, "cell", lambda name: choose(cell=name))
         self.metric = put(w.Dropdown, "metric", lambda _: self._look_along())
-        self.range = put(w.SelectionRangeSlider, "range", options=[("", 0)], **later)
-        limit = self._button("limit the runs to this range", self._limit)
-        unlimit = self._button("remove all limits", lambda: self._change(limits=()))
+        self.range = put(w.SelectionRangeSlider, "range", **later)
+        limit = button("limit the runs to this range", self._limit)
+        unlimit = button("remove all limits", lambda: self._change(limits={}))
         limits = row([self.metric, limit, unlimit])
         yield [row([self.outcome, self.cell]), limits, self.range, self.shown[RUNS]]
 
-        self.cutoff = put(w.SelectionSlider, "cutoff", self._cut, options=[("", 0)], **later)
-        self.excluded = put(
-            w.SelectMultiple, "exclude", lambda names: self._change(excluded=names), rows=8
-        )
-        find = self._button("find it in the distribution", lambda: self._cut(None))
-        shown = [self.shown[CUTOFF], self.nodes, self.factors]
-        yield [self.cutoff, find, *shown, self.excluded]
+        self.cutoff = put(w.SelectionSlider, "cutoff", lambda at: choose(cutoff=at), **later)
+        find = button("find it in the distribution", choose)
+        self.nodes = put(w.ToggleButtons, "", self._look_at)
+        self.nodes.style.button_width = "auto"
+        exclude = lambda names: self._change(excluded=names)  # noqa: E731
+        self.excluded = put(w.SelectMultiple, "exclude", exclude, rows=8)
+        yield [self.cutoff, find, self.shown[CUTOFF], self.nodes, self.excluded]
 
         yield [self.shown[FACTOR]]
 
         self.mitigation = put(w.Dropdown, "mitigation", self._mitigate)
         self.rounds = put(w.BoundedIntText, "rounds", value=session.rounds, min=1, max=10_000)
-        tries = self._button("try it", lambda: self._measure(TRIAL), "success")
-        again = self._button("measure again, to confirm", lambda: self._measure(AGAIN), "success")
-        measures = row([self.rounds, tries, again, stops[1]])
-        yield [self.mitigation, measures, self.said, self.shown[MITIGATION]]
+        tries = button("try it", lambda: self._measure(TRIAL), "success")
+        again = button("measure again, to confirm", lambda: self._measure(AGAIN), "success")
+        measures = row([self.rounds, tries, again, stop])
+        yield [self.mitigation, measures, says, self.shown[MITIGATION]]
 
-        yield [self._button("save as an executed notebook", self._save, "success"), self.said]
+        yield [button("save as an executed notebook", self._save, "success"), says]
 
     def _input(self, kind: Any, text: str, change: Callable | None = None, **look: Any) -> Any:
         """An input; what happens when a person, and not this program, changes its value."""
@@ -190,11 +192,11 @@ class Workbench:
     def _list_campaigns(self) -> None:
         """Offer what is recorded near here; nothing is chosen."""
         with self._filling():
-            found = [(str(one), str(one.path)) for one in found_campaigns()]
+            found = [(words, path) for path, words in found_campaigns().items()]
             self.campaign.options = [(f"choose one of {len(found)} …", ""), *found]
             self.campaign.value = ""
 
-    def _pick(self, path: str | None) -> None:
+    def _pick(self, path: str) -> None:
         if path:
             self._open(path)
 
@@ -202,9 +204,8 @@ class Workbench:
         """Recorded runs that a person named."""
         self._check_idle()
         session = Session.of_recorded(text, seed=self.session.seed)
-        with self._lock:
-            self.session, self.command.value, self.bar.value = session, "", 0
-            self._change()
+        self.command.value, self.bar.value = "", 0
+        self._change(session)
         self.tabs.selected_index = RUNS
         runs = len(session.measured())
         self._says(f"Opened {session.folder}: {runs} runs, judged by {session.judged}.")
@@ -215,14 +216,15 @@ class Workbench:
 
     def _measure(self, step: str) -> None:
         self._check_idle()
-        session = self._typed() if step == FIRST else self.session
+        session = replace(
+            self._typed() if step == FIRST else self.session, rounds=self.rounds.value
+        )
         session.workload  # noqa: B018  # says what is wrong with the command
         if session.folder != self.session.folder:
-            self.session = session
-            self._change()
-        self.session = replace(session, rounds=self.rounds.value)
+            self._change(session)
+        self.session = session
         self._says("Starting; if another study measures, this waits for it.")
-        self.measuring = Measuring(self.session, step, lambda at: self._on_progress(step, at))
+        self.measuring = Measuring(session, step, self._on_progress)
 
     def _typed(self) -> Session:
         """The session with what stands in step 1."""
@@ -237,7 +239,7 @@ class Workbench:
             self._says("Stopping …")
             self.measuring.stop()
 
-    def _on_progress(self, step: str, at: Progress) -> None:
+    def _on_progress(self, at: Progress) -> None:
         """From the threads that watch the measuring process."""
         self.bar.max, self.bar.value = max(at.most, 1), at.done
         state = "ended" if at.ended else "measuring"
@@ -257,44 +259,52 @@ class Workbench:
         else:
             call()
 
-    # ---- 2: outcome, limits, excluded metrics ----
-
-    def _choose(self, **changed: Any) -> None:
-        """Other runs, or judged by something else: what was cut and looked at is of the others."""
-        self._change(**changed, cutoff=None, node="")
+    # ---- what is chosen ----
 
     def _look_along(self) -> None:
         """The metric against the outcome."""
         with self._filling():
-            self._fill_cutoff()
+            self._fill_sliders()
         self._draw()
 
     def _limit(self) -> None:
-        low, high = self.range.value
-        self._change(limits=self.session.limited(Limit(self.metric.value, low, high)).limits)
+        limit = {self.metric.value: list(self.range.value)}
+        self._change(limits=self.session.limits | limit)
 
-    def _change(self, **changed: Any) -> None:
+    def _look_at(self, metric: str) -> None:
+        self.session = replace(self.session, node=metric)
+        self.tabs.selected_index = FACTOR
+
+    def _mitigate(self, mitigation: str) -> None:
+        self.session = replace(self.session, mitigation=mitigation)
+        self._draw()
+
+    def _choose(self, **changed: Any) -> None:
+        """Other runs, or judged otherwise: what was cut and looked at is of the others."""
+        self._change(**{"cutoff": None, "node": ""} | changed)
+
+    def _change(self, session: Session | None = None, **changed: Any) -> None:
         """Everything, from the runs on: at once a preview that claims nothing; the null follows
         from a thread, and that of the last change is shown.
         """
         with self._lock:
-            self.session = session = replace(self.session, **changed)
+            self.session = session = replace(session or self.session, **changed)
             self._turn += 1
             self.explanation, self._nothing = None, ""
-            for place, step in enumerate(self.shown):  # nothing of other runs stays
+            for place, step in self.shown.items():  # nothing of other runs stays
                 if place != self.tabs.selected_index:
                     step.value = ""
-            self.factors.value, self.nodes.children = "", ()
             try:
                 with self._filling():
+                    self.nodes.options = ()
                     self._fill()
                     self.explanation = session.explanation(permutations=0)
-                    self._fill_cutoff()
+                    self._fill_sliders()
             except NoisebookError as error:
                 self._nothing = views.failed(error)
             self._draw()
-            self._null = threading.Thread(target=self._compute_null, args=(self._turn, session))
-            self._null.daemon = True
+            turn = (self._turn, session)
+            self._null = threading.Thread(target=self._compute_null, args=turn, daemon=True)
             self._null.start()
 
     def _compute_null(self, turn: int, session: Session) -> None:
@@ -319,6 +329,8 @@ class Workbench:
             self._null.join()
         return self
 
+    # ---- what can be chosen, and what the steps show ----
+
     def _fill(self) -> None:
         """What can be chosen of these runs."""
         session = self.session
@@ -326,105 +338,65 @@ class Workbench:
             return
         cells, outcomes, metrics = session.cells(), session.outcomes(), session.metrics()
         together = [] if "baseline" in cells else [("all together", "")]
-        self.cell.options = [*together, *((name, name) for name in cells)]
-        self.cell.value = session.cell or self.cell.options[0][1]
+        _offer(self.cell, [*together, *((name, name) for name in cells)], session.cell)
         self.cell.layout.display = "" if len(cells) > 1 else "none"
-        self.outcome.options = tuple(outcomes)
-        self.outcome.value = session.outcome or outcomes[0]
-        before, self.metric.options = self.metric.value, tuple(metrics)
-        self.metric.value = before if before in metrics else session.judged
+        _offer(self.outcome, [(name, name) for name in outcomes], session.outcome)
+        metric = self.metric.value if self.metric.value in metrics else session.judged
+        _offer(self.metric, [(name, name) for name in metrics], metric)
         columns = tuple(session.may_explain())
         if self.excluded.options != columns:
             self.excluded.value = ()  # the browser marks by place, before it has the new list
             self.excluded.options = columns
         self.excluded.value = tuple(name for name in session.excluded if name in columns)
 
-    def _fill_cutoff(self) -> None:
-        """Where it can be, and the slider at it; and the range of the metric over all runs."""
+    def _fill_sliders(self) -> None:
+        """Where the cutoff can be, and the slider at it; the range of the metric over all runs."""
         at = float(self.explanation.threshold)
         if at not in dict(self.cutoff.options).values():  # else a person has just put it there
-            _offer(self.cutoff, self.session.values, at)
+            self.cutoff.options = _numbers(self.session.values, at)
         if np.isfinite(at):
             self.cutoff.value = at
-        values = with_rates(self.session.measured())[self.metric.value].to_numpy(float)
-        _offer(self.range, values[np.isfinite(values)])
+        values = self.session.measured()[self.metric.value].to_numpy(float)
+        self.range.options = _numbers(values[np.isfinite(values)])
         self.range.index = (0, len(self.range.options) - 1)
-
-    # ---- what the steps show ----
 
     def _draw(self) -> None:
         """The step that is seen."""
-        draw = {
-            RUNS: self._draw_runs,
-            CUTOFF: self._draw_cutoff,
-            FACTOR: self._draw_factor,
-            MITIGATION: self._draw_mitigation,
-        }
         at = self.tabs.selected_index
         with self._lock, self._filling():
+            session, found = self.session, self.explanation
             if self._nothing:
-                for place in draw:
-                    self.shown[place].value = self._nothing
-            elif self.explanation is not None and at in draw:
-                draw[at]()
-
-    def _draw_runs(self) -> None:
-        scatter = views.scatter_html(self.session, self.explanation, self.metric.value)
-        self.shown[RUNS].value = views.runs_html(self.session) + scatter
-
-    def _draw_cutoff(self) -> None:
-        found = self.explanation
-        self.shown[CUTOFF].value = views.tree_html(self.session, found)
-        self.factors.value = views.factors_html(found)
-        self._offer_nodes([] if views.is_refused(found) else views.metrics_of(found))
-
-    def _draw_factor(self) -> None:
-        metric = self.session.chosen(self.explanation)
-        node = views.node_html(self.session, self.explanation, metric)
-        self.shown[FACTOR].value = views.claim_html(self.explanation) + node
-
-    def _draw_mitigation(self) -> None:
-        session = self.session
-        options = session.options(session.chosen(self.explanation))
-        ids, tried = [one.id for one in options], session.pairs()
-        self.mitigation.options = tuple((one.name, one.id) for one in options)
-        if ids:
-            first = next((name for name in ids if name in tried), ids[0])
-            chosen = session.mitigation if session.mitigation in ids else first
-            self.mitigation.value = chosen
-            self.session = replace(session, mitigation=chosen)
-        self.shown[MITIGATION].value = views.mitigations_html(self.session, self.explanation)
-
-    def _offer_nodes(self, metrics: list[str]) -> None:
-        """A button for each metric that a tree asks for: a click explains it."""
-        self.nodes.children = [
-            self._button(f"what is {metric}?", partial(self._look_at, metric)) for metric in metrics
-        ]
-
-    # ---- 3 to 6 ----
-
-    def _cut(self, cutoff: float | None) -> None:
-        self._change(cutoff=cutoff, node="")
-
-    def _look_at(self, metric: str) -> None:
-        self.session = replace(self.session, node=metric)
-        self.tabs.selected_index = FACTOR
-
-    def _mitigate(self, mitigation: str | None) -> None:
-        self.session = replace(self.session, mitigation=mitigation or "")
-        self._draw()
+                for step in self.shown.values():
+                    step.value = self._nothing
+            elif found is not None and at in DRAWN:
+                if at == CUTOFF:
+                    metrics = views.metrics_of(found)
+                    self.nodes.options = [(f"what is {name}?", name) for name in metrics]
+                    self.nodes.value = None
+                if at == MITIGATION:
+                    metric = session.chosen(found)
+                    options = [(one.name, one.id) for one in session.options(metric)]
+                    session = replace(session, mitigation=session.suggested(metric))
+                    _offer(self.mitigation, options, session.mitigation)
+                    self.session = session
+                scatter = at == RUNS and views.scatter_html(session, found, self.metric.value)
+                self.shown[at].value = DRAWN[at](session, found) + (scatter or "")
 
     def _save(self) -> None:
         self._says("The notebook is being run …")
-        path = save_notebook(self.session)
-        copied = is_elsewhere(self.session)
-        where = "with a copy of its runs beside it" if copied else "from its runs"
-        text = f"Saved and run: {os.path.relpath(path)}. It computes all again, {where}."
-        self._says(f"{text} It measures nothing.")
+        path = os.path.relpath(save_notebook(self.session))
+        self._says(f"Saved and run: {path}. It computes all again, and measures nothing.")
 
 
-def _offer(slider: Any, values: np.ndarray, *more: float) -> None:
+def _offer(choice: Any, options: list[tuple[str, str]], value: str) -> None:
+    """Options of a list, and the chosen one; without a choice the first."""
+    choice.options = options
+    if options:
+        choice.value = value or options[0][1]
+
+
+def _numbers(values: np.ndarray, *more: float) -> list[tuple[str, float]]:
     """Numbers along a slider, from the least to the largest."""
     steps = np.linspace(values.min(), values.max(), STEPS)
     numbers = np.unique([*steps, *filter(np.isfinite, more)]).tolist()
-    slider.options = [(f"{number:.4g}", number) for number in numbers]
+    return [(f"{number:.4g}", number) for number in numbers]

@@ -12,7 +12,8 @@ from nbhelpers.errors import NoisebookError
 from nbhelpers.measurement import finished, recorded_runs
 from nbhelpers.statistics import stopping
 from nbhelpers.workbench import Session, Workbench
-from nbhelpers.workbench.measuring import TRIAL, Measuring
+from nbhelpers.workbench.measuring import Measuring
+from nbhelpers.workbench.session import TRIAL
 from nbhelpers.workbench.widgets import CUTOFF
 
 from .test_widgets import click, shown
@@ -90,7 +91,7 @@ def test_a_mitigation_is_tried_in_turn_and_undone(session):
 
 def test_a_mitigation_that_cannot_be_is_refused_before_a_run(session):
     with pytest.raises(NoisebookError, match="no mitigation"):
-        replace(session, mitigation="wishing").try_mitigation()
+        replace(session, mitigation="wishing").measure(TRIAL)
 
 
 def test_the_widgets_measure_a_command(tmp_path, monkeypatch):
