@@ -2,8 +2,6 @@
 and what the machine's shortest event makes of them. Nothing is injected.
 """
 
-from typing import Any
-
 import pandas as pd
 
 from ..errors import InputError
@@ -17,12 +15,9 @@ from ._base import Control, Explorer
 
 CLASSES = {"real-time": "#0072B2", "ordinary": "#D55E00"}
 REALTIME = ("SCHED_FIFO", "SCHED_RR", "SCHED_DEADLINE")
-CHOSEN: tuple[dict[str, Any], ...] = (  # in the twin: each control changed alone
-    {},
-    *({"share": share} for share in (50, 10)),
-    *({"scale": scale} for scale in (0.5, 2.0)),
-    *({"shortest": us} for us in (10, 50)),
-)
+# in the twin: each control changed alone
+CHOSEN: list[dict[str, float]] = [{}, {"share": 50}, {"share": 10}, {"scale": 0.5}, {"scale": 2.0}]
+CHOSEN += [{"shortest": 10}, {"shortest": 50}]
 
 
 def explore_config(events: pd.DataFrame, merge: str = "improved") -> Explorer:
@@ -65,12 +60,9 @@ def planned(
     """
     events = events.reset_index(drop=True)
     count = max(1, round(len(events) * share / 100))
-    order = events["duration_ns"].sort_values(ascending=False, kind="stable").index
-    changed = events.loc[order[:count]].sort_index()
+    changed = events.nlargest(count, "duration_ns").sort_index()
     lengths = (changed["duration_ns"] * scale).round().astype("int64").clip(lower=1)
-    changed = changed.assign(duration_ns=lengths)
-    changed.attrs = dict(events.attrs)
-    config = NoiseConfig.from_events(changed, merge=merge)
+    config = NoiseConfig.from_events(changed.assign(duration_ns=lengths), merge=merge)
     rules = Rules(shortest_us=shortest, exit_cost_us=0, longest_event_s=60, allow_full_stop=True)
     return config, make_plan(config, rules=rules, overheads=Overheads())
 

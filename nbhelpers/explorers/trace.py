@@ -15,6 +15,7 @@ from ..report.lanes import draw_lanes
 from ._base import Control, Explorer
 
 ALL = "all"
+SIDES = ("slowest", "median")
 MOST_SOURCES = 20  # to choose from: those that take the most time
 MOST_CPUS = 8  # on the time line: those with the most noise
 MOST_ROWS = 8  # of the table
@@ -46,7 +47,7 @@ def explore_trace(events: pd.DataFrame, runs: pd.DataFrame) -> Explorer:
             f"{len(traced)} traced run(s) to compare", fix="trace at least two runs (stage 10)"
         )
     pair = traced.iloc[[0, len(traced) // 2]]
-    sides = dict(zip(map(int, pair["run"]), ("slowest", "median"), strict=True))
+    sides = dict(zip(map(int, pair["run"]), SIDES, strict=True))
     events = events[events["run"].isin(list(sides))]
     events = events.assign(side=events["run"].map(sides))
     times = np.linspace(0, 1e3 * float(pair["region_seconds"].max()), STEPS + 1).tolist()
@@ -73,25 +74,16 @@ def _noisiest(events: pd.DataFrame, times: list[float]) -> tuple[float, float]:
     return edges[at], edges[at + 1]
 
 
-def selected(
-    events: pd.DataFrame, part: tuple[float, float], kind: str, source: str
-) -> pd.DataFrame:
-    """Events of this kind and source that overlap the part of the time, ms."""
-    low, high = part
-    inside = (events["start_ns"] < high * 1e6) & (events["end_ns"] > low * 1e6)
-    for name, value in (("kind", kind), ("source", source)):
-        if value != ALL:
-            inside &= events[name] == value
-    return events[inside]
-
-
 def _trace(events: pd.DataFrame, part: tuple[float, float], kind: str, source: str) -> str:
-    """The time line, and a table of sources."""
+    """The time line, and a table of sources, of events that overlap the part of the time, ms."""
     import matplotlib.pyplot as plt
 
-    chosen, (low, high) = selected(events, part, kind, source), part
+    low, high = part
+    chosen = events[(events["start_ns"] < high * 1e6) & (events["end_ns"] > low * 1e6)]
+    for name, value in (("kind", kind), ("source", source)):
+        chosen = chosen[(chosen[name] == value) | (value == ALL)]
     cpus = sorted(events.groupby("cpu")["duration_ns"].sum().nlargest(MOST_CPUS).index)
-    lanes = [f"{side}, CPU {cpu}" for side, cpu in product(("slowest", "median"), cpus)]
+    lanes = [f"{side}, CPU {cpu}" for side, cpu in product(SIDES, cpus)]
     drawn = chosen[chosen["cpu"].isin(cpus)]
     drawn = drawn.assign(lane=drawn["side"] + ", CPU " + drawn["cpu"].astype(str))
     with DRAWING, style():
@@ -101,11 +93,10 @@ def _trace(events: pd.DataFrame, part: tuple[float, float], kind: str, source: s
         shown = embedded(figure, "noise on each CPU, the slowest run above the median run")
     if chosen.empty:
         return f"{shown}<p>No event of this kind in this part.</p>"
-    groups = chosen.groupby(["source", "side"], observed=True)["duration_ns"]
-    table = pd.DataFrame({"events": groups.size(), "µs": groups.sum() / 1e3}).unstack("side")
-    columns = list(product(("events", "µs"), ("slowest", "median")))
-    table = table.reindex(columns=columns).fillna(0).swaplevel(axis="columns")
-    table = table.nlargest(MOST_ROWS, [("slowest", "µs"), ("median", "µs")])
-    table = table[["slowest", "median"]]
-    table.columns = [f"{what}, {side} run" for side, what in table.columns]
+    columns: dict[str, pd.Series] = {}
+    for side in SIDES:
+        mine = chosen[chosen["side"] == side].groupby("source", observed=True)["duration_ns"]
+        columns |= {f"events, {side} run": mine.size(), f"µs, {side} run": mine.sum() / 1e3}
+    table = pd.DataFrame(columns).fillna(0)
+    table = table.nlargest(MOST_ROWS, [f"µs, {side} run" for side in SIDES])
     return shown + table.to_html(float_format=lambda value: f"{value:.0f}", border=0)

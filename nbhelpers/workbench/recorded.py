@@ -51,21 +51,13 @@ def _campaigns_below(root: Path) -> Iterator[Path]:
         if is_session or {RUNS, f"{RUNS}.gz"} & set(files):
             yield path
         is_end = is_session or len(path.relative_to(root).parts) >= _DEPTH
-        below[:] = [] if is_end else sorted(filter(_may_hold_campaigns, below))
-
-
-def _may_hold_campaigns(name: str) -> bool:
-    return not name.startswith(".") and name not in _NO_CAMPAIGNS
+        further = (name for name in below if name[0] != "." and name not in _NO_CAMPAIGNS)
+        below[:] = [] if is_end else sorted(further)
 
 
 def is_table(path: Path) -> bool:
     """Whether a path is that of a table: a .csv, .csv.gz or .parquet file."""
     return path.name.lower().endswith(TABLES)
-
-
-def is_campaign(path: Path) -> bool:
-    """Whether a folder is that of one campaign."""
-    return (path / "campaign.json").exists() or any(path.glob(f"{RUNS}*"))
 
 
 def runs_of(path: Path) -> pd.DataFrame:
@@ -88,8 +80,6 @@ def runs_of(path: Path) -> pd.DataFrame:
 
 
 def _table(path: Path) -> pd.DataFrame:
-    if not path.is_file():
-        raise InputError("there is no such file", where=path, fix="give the path of a table")
     runs = (read_parquet if path.suffix == ".parquet" else read_csv)(path)
     runs.columns = runs.columns.map(str)
     numbers = runs.select_dtypes("number")
@@ -101,27 +91,3 @@ def _table(path: Path) -> pd.DataFrame:
             fix="give a table with a row a run and a column a metric",
         )
     return runs
-
-
-def place_of(text: str) -> Path:
-    """Where something lies that a person named: from the current folder, or from the checkout.
-
-    Parameters
-    ----------
-    text
-        A path; "~" is the home folder.
-
-    Raises
-    ------
-    InputError
-        Nothing is there, or it holds no runs.
-    """
-    written = Path(text.strip()).expanduser()
-    places = [Path.cwd() / written, shipped() / written]
-    found = next((path for path in places if path.exists()), None)
-    fix = f"give a campaign's folder, which has {RUNS}, or a table of runs ({', '.join(TABLES)})"
-    if not text.strip() or found is None:
-        raise InputError("there is no such folder or file", where=text or "an empty path", fix=fix)
-    if not (is_table(found) or is_campaign(found) or is_campaign(found / FIRST)):
-        raise InputError("no runs are recorded here", where=found, fix=fix)
-    return found.resolve()

@@ -24,7 +24,7 @@ from ..places import results, shipped
 from ..reading import read_json
 from ..statistics import stopping
 from ..workloads import Workload, as_workload
-from .recorded import FIRST, RUNS, is_campaign, is_table, place_of, runs_of
+from .recorded import FIRST, RUNS, TABLES, is_table, runs_of
 
 if TYPE_CHECKING:
     from ..attribution import Explanation
@@ -121,7 +121,7 @@ class Session:
     @property
     def is_one_campaign(self) -> bool:
         """Whether all runs are those of one campaign or table, with a cell a mitigation."""
-        return is_table(self.place) or is_campaign(self.place)
+        return is_table(self.place) or any(self.place.glob(f"{RUNS}*"))
 
     @property
     def save_folder(self) -> Path:
@@ -169,7 +169,7 @@ class Session:
         Parameters
         ----------
         text
-            Its path, from the current folder or from the checkout.
+            Its path, from the current folder or from the checkout; "~" is the home folder.
         choices
             Other attributes.
 
@@ -178,12 +178,17 @@ class Session:
         InputError
             Nothing is there, it holds no finished run, or it cannot be read.
         """
-        place, ours = place_of(text), shipped().resolve()
+        ours, written = shipped().resolve(), Path(text.strip()).expanduser()
+        places = [path for path in (Path.cwd() / written, ours / written) if path.exists()]
+        fix = f"give a campaign's folder, which has {RUNS}, or a table ({', '.join(TABLES)})"
+        if not text.strip() or not places:
+            where = text or "an empty path"
+            raise InputError("there is no such folder or file", where=where, fix=fix)
+        place = places[0].resolve()
         inside = place.relative_to(ours) if place.is_relative_to(ours) else place
         session = cls(inside.as_posix(), **choices)
         if session.measured().empty:
-            fix = "choose a campaign with runs"
-            raise InputError("no run was finished here", where=place, fix=fix)
+            raise InputError("no finished run is recorded here", where=place, fix=fix)
         return session
 
     # ---- 1: measure, and read what was measured ----

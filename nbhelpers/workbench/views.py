@@ -62,7 +62,7 @@ def runs_html(session: Session, explanation: "Explanation") -> str:
     if len(runs) < 2:
         return paragraph(words)
     judged = outcome_of(runs, session.judged)
-    statistics = cell_statistics(runs.assign(cell=judged.label), outcome=session.judged)
+    statistics = cell_statistics(runs.assign(cell=judged.label), outcome=session.judged).T
     shown = distributions_html({"runs": session.values}, session, f"Distribution of {judged.name}")
     return paragraph(words) + shown + table_html(statistics)
 

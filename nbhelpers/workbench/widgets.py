@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -131,11 +132,10 @@ class Workbench:
 
         self.cutoff = put(w.SelectionSlider, "cutoff", lambda at: choose(cutoff=at), **later)
         find = button("find it in the distribution", choose)
-        self.nodes = put(w.ToggleButtons, "", self._look_at)
-        self.nodes.style.button_width = "auto"
+        self.nodes = w.HBox(layout={"flex_flow": "row wrap"})
         exclude = lambda names: self._change(excluded=names)  # noqa: E731
         self.excluded = put(w.SelectMultiple, "exclude", exclude, rows=8)
-        yield [self.cutoff, find, self.shown[CUTOFF], self.nodes, self.excluded]
+        yield [self.cutoff, row([find]), self.shown[CUTOFF], self.nodes, self.excluded]
 
         yield [self.shown[FACTOR]]
 
@@ -296,7 +296,7 @@ class Workbench:
                     step.value = ""
             try:
                 with self._filling():
-                    self.nodes.options = ()
+                    self.nodes.children = ()
                     self._fill()
                     self.explanation = session.explanation(permutations=0)
                     self._fill_sliders()
@@ -369,10 +369,6 @@ class Workbench:
                 for step in self.shown.values():
                     step.value = self._nothing
             elif found is not None and at in DRAWN:
-                if at == CUTOFF:
-                    metrics = views.metrics_of(found)
-                    self.nodes.options = [(f"what is {name}?", name) for name in metrics]
-                    self.nodes.value = None
                 if at == MITIGATION:
                     metric = session.chosen(found)
                     options = [(one.name, one.id) for one in session.options(metric)]
@@ -381,6 +377,11 @@ class Workbench:
                     self.session = session
                 scatter = at == RUNS and views.scatter_html(session, found, self.metric.value)
                 self.shown[at].value = DRAWN[at](session, found) + (scatter or "")
+                if at == CUTOFF:
+                    self.nodes.children = [
+                        self._button(f"what is {metric}?", partial(self._look_at, metric))
+                        for metric in views.metrics_of(found)
+                    ]
 
     def _save(self) -> None:
         self._says("The notebook is being run …")

@@ -107,8 +107,8 @@ def test_what_holds_no_runs_is_refused_with_a_way_out(elsewhere):
     expected = {
         "": "no such folder or file",
         "missing.csv": "no such folder or file",
-        "empty": "no runs are recorded here",
-        "notes.txt": "no runs are recorded here",
+        "empty": "no finished run is recorded here",
+        "notes.txt": "no finished run is recorded here",
         "broken.parquet": "not a readable table",
         "nothing.csv": "not a readable table",
         "words.csv": "no column of numbers",
