@@ -1,4 +1,6 @@
-"""What each step of the workbench shows, as HTML: a session and its explanation in, text out."""
+"""What each step of the workbench shows, as HTML: a session and its explanation in, text out; and
+its figures: a metric against the outcome, and distributions over each other.
+"""
 
 import html
 from dataclasses import replace
@@ -12,15 +14,19 @@ from ..errors import NoisebookError
 from ..explorers import tree_html
 from ..mitigation.knowledge import Mitigation, factor_of, mitigations, references
 from ..outcomes import outcome_of
-from ..report.images import embedded
+from ..palette import CLASSES, COLUMN_IN, MARKERS, SIDES
+from ..report.appearance import style
+from ..report.images import DRAWING, embedded
 from ..statistics import cell_statistics, compare
 from ..statistics.intervals import shortest_interval, values_held
-from .pictures import figure_densities, figure_relation, relation_sentence
 from .session import Session
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from ..attribution import Explanation
 
+FEWEST = 5  # runs with a value of a metric and of the outcome
 RISKS = {
     "none": "none: it touches the program only",
     "low": "low: it changes the machine for the length of a run",
@@ -219,14 +225,104 @@ def before_after_html(session: Session, name: str, state: tuple) -> str:
     )
 
 
+def relation_sentence(runs: pd.DataFrame, metric: str, outcome: str) -> str:
+    """R² of a metric and the outcome in words, with the 95 % interval of the correlation and n.
+
+    Examples
+    --------
+    >>> runs = pd.DataFrame({"faults": range(20), "seconds": [1 + n / 10 for n in range(20)]})
+    >>> relation_sentence(runs, "faults", "seconds")[:32]
+    'R² 1.00 (1.00 to 1.00, n = 20 ru'
+    """
+    from scipy.stats import pearsonr
+
+    both = _both(runs, metric, outcome)
+    if len(both) < FEWEST or both.nunique().min() < 2:
+        return f"No R²: too few values of {metric} or {outcome} differ (n = {len(both)} runs)."
+    found = pearsonr(both[metric], both[outcome])
+    ends = np.array(found.confidence_interval())
+    low = 0.0 if ends[0] < 0 < ends[1] else (ends**2).min()
+    return (
+        f"R² {found.statistic**2:.2f} ({low:.2f} to {(ends**2).max():.2f}, n = {len(both)} runs) of"
+        f" {outcome} with {metric}; an association, which need not be a cause."
+    )
+
+
+def _both(runs: pd.DataFrame, metric: str, outcome: str) -> pd.DataFrame:
+    """The runs with a number of both."""
+    columns = runs[list(dict.fromkeys([metric, outcome]))]
+    numbers = columns.apply(pd.to_numeric, errors="coerce").astype(float)
+    return numbers.replace([np.inf, -np.inf], np.nan).dropna()
+
+
+def figure_relation(runs: pd.DataFrame, metric: str, outcome: str, slow: pd.Series) -> "Figure":
+    """Every run: a metric against the outcome, with the line of least squares.
+
+    Parameters
+    ----------
+    runs
+        Runs table.
+    metric, outcome
+        Columns.
+    slow
+        Which runs are slow, with the index of the runs.
+    """
+    import matplotlib.pyplot as plt
+    import seaborn
+
+    drawn = _both(runs, metric, outcome)
+    classes = slow.reindex(drawn.index).map({True: "slow", False: "fast"})
+    look = {"palette": CLASSES, "markers": MARKERS, "alpha": 0.75}
+    with DRAWING, style():
+        figure, axes = plt.subplots(figsize=(COLUMN_IN, 2.4))
+        names = {"x": metric, "y": outcome, "ax": axes}
+        if drawn[metric].nunique() > 1:
+            line = {"color": "black", "linewidth": 0.9}
+            seaborn.regplot(drawn, **names, scatter=False, ci=None, line_kws=line)
+        seaborn.scatterplot(drawn, **names, hue=classes, style=classes, **look)
+        axes.set(xlabel=metric, ylabel=outcome_of(runs, outcome).label)
+        axes.legend(title="")
+    return figure
+
+
+def figure_densities(values: dict[str, np.ndarray], label: str) -> "Figure":
+    """Distributions over each other: density, each run, and where 95 % of the runs lie.
+
+    Parameters
+    ----------
+    values
+        Outcomes by name, such as untreated and treated.
+    label
+        Of the outcome, with its unit.
+    """
+    import matplotlib.pyplot as plt
+    import seaborn
+
+    with DRAWING, style():
+        figure, axes = plt.subplots(figsize=(1.4 * COLUMN_IN, 2.2))
+        for place, (name, one) in enumerate(values.items()):
+            colour, label_n = SIDES[("baseline", "injected")[place]], f"{name} (n = {len(one)})"
+            look = {"x": one, "ax": axes, "color": colour}
+            seaborn.kdeplot(**look, fill=True, warn_singular=False, label=label_n)
+            seaborn.rugplot(**look, height=0.08)
+            place_y, where = -0.03 - 0.04 * place, axes.get_xaxis_transform()
+            bar = axes.hlines(place_y, *shortest_interval(one), colour, clip_on=False)
+            bar.set(linewidth=2.5, transform=where, label="95 % of the runs")
+        axes.set(xlabel=label, ylabel="density", yticks=[], ylim=(0, None))
+        axes.tick_params(axis="x", pad=10)
+        figure.legend(loc="outside upper left", ncols=len(values))
+    return figure
+
+
+STEPS = {
+    "2 Runs": runs_html,
+    "3 Cutoff and tree": cutoff_html,
+    "4 Factor": factor_html,
+    "5 Mitigation": mitigations_html,
+}
+
+
 def page_html(session: Session) -> str:
     """All steps beneath each other: what a page without a kernel shows."""
-    explanation = session.explanation()
-    parts = {
-        "1 and 2: the runs": runs_html,
-        "3: cutoff, tree and factors": cutoff_html,
-        "4: the factor": factor_html,
-        "5: what was tried": mitigations_html,
-    }
-    shown = {title: draw(session, explanation) for title, draw in parts.items()}
-    return "".join(f"<h3>{title}</h3>{part}" for title, part in shown.items())
+    found = session.explanation()
+    return "".join(f"<h3>{title}</h3>{draw(session, found)}" for title, draw in STEPS.items())

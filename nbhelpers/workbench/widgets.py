@@ -25,13 +25,8 @@ from .saved import save_notebook
 from .session import AGAIN, TRIAL, Session
 
 BEGIN, RUNS, CUTOFF, FACTOR, MITIGATION, SAVE = range(6)  # places of the tabs
-TITLES = ("1 Begin", "2 Runs", "3 Cutoff and tree", "4 Factor", "5 Mitigation", "6 Save")
-DRAWN = {
-    RUNS: views.runs_html,
-    CUTOFF: views.cutoff_html,
-    FACTOR: views.factor_html,
-    MITIGATION: views.mitigations_html,
-}
+TITLES = ("1 Begin", *views.STEPS, "6 Save")
+DRAWN = dict(enumerate(views.STEPS.values(), RUNS))
 WIDE = {"width": "90%"}
 
 
@@ -111,7 +106,7 @@ class Workbench:
         self.campaign = put(w.Dropdown, "recorded", self._pick, layout=WIDE)
         self.path = put(w.Text, "or a path", layout=WIDE, placeholder="a folder, .csv, .parquet")
         opens = button("open this path", lambda: self._open(self.path.value))
-        self.command = put(w.Text, "or a command", layout=WIDE, value=session.command)
+        self.command = put(w.Text, "command", layout=WIDE, value=session.command)
         self.rule = put(w.Dropdown, "stop by", options=list(stopping.RULES), value=session.rule)
         self.runs = put(w.BoundedIntText, "runs", value=session.runs, min=1, max=100_000)
         self.layers = put(w.SelectMultiple, "metrics", options=layers, rows=7)
@@ -311,11 +306,10 @@ class Workbench:
         with self._computing:
             if turn != self._turn or self._nothing:
                 return
-            found, failed = None, ""
             try:
-                found = session.explanation()
+                found, failed = session.explanation(), ""
             except NoisebookError as error:
-                failed = views.failed(error)
+                found, failed = None, views.failed(error)
         with self._lock:
             if turn == self._turn:
                 self.explanation, self._nothing = found, failed

@@ -9,7 +9,7 @@ from nbhelpers.errors import InputError
 from nbhelpers.measurement import consequences, finished, rates, recorded_runs
 from nbhelpers.places import shipped
 from nbhelpers.workbench import Session
-from nbhelpers.workbench.pictures import relation_sentence
+from nbhelpers.workbench.views import relation_sentence
 from nbhelpers.workbench.session import AGAIN
 
 SESSION = Session()
