@@ -9,8 +9,8 @@ from nbhelpers.errors import InputError
 from nbhelpers.measurement import consequences, finished, rates, recorded_runs
 from nbhelpers.places import shipped
 from nbhelpers.workbench import Session
-from nbhelpers.workbench.views import relation_sentence
 from nbhelpers.workbench.session import AGAIN
+from nbhelpers.workbench.views import relation_sentence
 
 SESSION = Session()
 SLOW_PATH = "data/recorded/52-known-causes/slow-path"
