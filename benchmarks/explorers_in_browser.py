@@ -17,7 +17,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from tests.browser.explored import EXPLORED, HEAD, OnPage, table
+from tests.browser.explored import EXPLORED, OnPage, table
 from tests.browser.lab import Notebook, lab_of
 from tests.pages import browser, chromium
 
@@ -61,7 +61,6 @@ def main() -> None:
         lab_of(Path(folder), Path(settings)) as server,
         browser() as opened,
     ):
-        print(HEAD)
         for stage in EXPLORED:
             print(measure(opened, server, stage, count), flush=True)
 

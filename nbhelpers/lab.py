@@ -145,7 +145,7 @@ def contents(profile: str = "recorded") -> "Styler":
     >>> contents("recorded").data["notebook"][0]
     '<a href="00-machine.ipynb">00 machine</a>'
     """
-    known = {one.stage: one.answer for one in answers(profile)}
+    known = answers(profile)
     seconds = {stage: stage_seconds(stage, profile) for stage in notebook_files()}
     rows = [
         {
@@ -161,25 +161,25 @@ def contents(profile: str = "recorded") -> "Styler":
     return shown.set_properties(**{"text-align": "left"})
 
 
-def answers(profile: str) -> list[Answered]:
-    """The answers that were made in this profile; of the recorded campaign, else the shipped one.
+def answers(profile: str) -> dict[str, Answered]:
+    """Stage → answer that was made in this profile; of the recorded campaign, else the shipped one.
 
     What an older Noisebook wrote counts as not made.
     """
-    found = {one.stage: one for one in shipped_answers()} if profile == "recorded" else {}
+    found = shipped_answers() if profile == "recorded" else {}
     for path in (Study(PAPER, profile).build / "results").glob("*/found.json"):
         with contextlib.suppress(InputError):
             found[path.parent.name] = read_answer(path)
-    return [found[stage] for stage in sorted(found)]
+    return found
 
 
-def shipped_answers() -> list[Answered]:
-    """The answers of the recorded campaign, as data/recorded has them."""
+def shipped_answers() -> dict[str, Answered]:
+    """Stage → answer of the recorded campaign, as data/recorded has them."""
     path = shipped() / "data" / "recorded" / "answers.json"
-    found = []
+    found = {}
     for row in read_json(path) if path.exists() else []:
         parts = {name: value for name, value in row["answer"].items() if value is not None}
-        found.append(Answered(row["stage"], row["question"], Answer(**parts), ()))
+        found[row["stage"]] = Answered(row["stage"], row["question"], Answer(**parts), ())
     return found
 
 
@@ -188,44 +188,38 @@ def title_of(stage: str) -> str:
     return stage.replace("-", " ")
 
 
-def _answer_html(answer: Answer | None) -> str:
-    if answer is None:
+def _answer_html(one: Answered | None) -> str:
+    if one is None:
         return "<em>not made yet</em>"
-    number = f"<br><small>{escape(answer.number)}</small>" if answer.number else ""
-    return f"<b>{escape(_capital(answer.answer))}.</b> {escape(_short(answer.sentence))}{number}"
+    word, sentence = map(escape, _in_words(one.answer))
+    number = f"<br><small>{escape(one.answer.number)}</small>" if one.answer.number else ""
+    return f"<b>{word}.</b> {sentence}{number}"
 
 
-def _capital(text: str) -> str:
-    """The mark of an answer in words; the name of a thing stays as it is."""
-    named = text not in (YES, NO, CANNOT_TELL) and not text.startswith(("a ", "an ", "the "))
-    return text if named else text[:1].upper() + text[1:]
-
-
-def _short(sentence: str) -> str:
-    plain = sentence.replace("**", "").replace("\n", " ")
-    return plain if len(plain) <= _LONGEST else f"{plain[:_LONGEST].rsplit(' ', 1)[0]} …"
+def _in_words(answer: Answer) -> tuple[str, str]:
+    """The answer, and its sentence; the name of a thing keeps its small letter."""
+    word, sentence = answer.answer, answer.sentence.replace("**", "").replace("\n", " ")
+    if word in (YES, NO, CANNOT_TELL) or word.startswith(("a ", "an ", "the ")):
+        word = word[:1].upper() + word[1:]
+    is_long = len(sentence) > _LONGEST
+    return word, f"{sentence[:_LONGEST].rsplit(' ', 1)[0]} …" if is_long else sentence
 
 
 # ---- what is shipped, and the README's table -----------------------------------------------------
 
 
-def ship_answers(folder: Path | None = None) -> Path:
-    """Write the answers of a recorded campaign that was just made, and the README's table.
-
-    Parameters
-    ----------
-    folder
-        The results of all stages; None: those of build/recorded.
+def ship_answers() -> Path:
+    """Write the answers of the recorded campaign that build/recorded has, and the README's
+    table.
     """
     rows = []
-    for one in read_answers(folder or Study(PAPER, "recorded").build / "results"):
+    for one in read_answers(Study(PAPER, "recorded").build / "results"):
         values = {name: getattr(one.answer, name) for name in _SHIPPED}
         plain = {name: None if value != value else value for name, value in values.items()}
         rows.append({"stage": one.stage, "question": one.question, "answer": plain})
     path = write_json(shipped() / "data" / "recorded" / "answers.json", rows, 1)
     readme = shipped() / "README.md"
-    text = readme.read_text(encoding="utf-8")
-    before, _, rest = text.partition(_BEGIN)
+    before, _, rest = readme.read_text(encoding="utf-8").partition(_BEGIN)
     _, _, after = rest.partition(_END)
     write_text(readme, f"{before}{_BEGIN}{readme_table()}{_END}{after}")
     return path
@@ -233,17 +227,13 @@ def ship_answers(folder: Path | None = None) -> Path:
 
 def readme_table() -> str:
     """The README's table of questions, notebooks, and answers of the recorded campaign."""
-    rows = ["| question | notebook | answer |", "| --- | --- | --- |"]
-    shipped_ones = {one.stage: one for one in shipped_answers()}
+    rows, known = ["| question | notebook | answer |", "| --- | --- | --- |"], shipped_answers()
     for stage in sorted(path.stem for path in NOTEBOOKS.glob("*.ipynb")):  # not of the extras
         if stage not in (*NO_STAGES, PAPER):
-            one = shipped_ones.get(stage)
-            said = (
-                f"**{_capital(one.answer.answer)}.** {_short(one.answer.sentence)}" if one else ""
-            )
-            asked, link = one.question if one else question(stage), f"notebooks/{stage}.ipynb"
-            cells = (asked, f"[{title_of(stage)}]({link})", said)
-            rows.append(f"| {' | '.join(cell.replace('|', '/') for cell in cells)} |")
+            said = "**{}.** {}".format(*_in_words(known[stage].answer)) if stage in known else ""
+            link = f"[{title_of(stage)}](notebooks/{stage}.ipynb)"
+            cells = (text.replace("|", "/") for text in (question(stage), link, said))
+            rows.append(f"| {' | '.join(cells)} |")
     return "\n".join((*rows, ""))
 
 
@@ -295,10 +285,8 @@ def open_lab(profile: str, options: list[str]) -> None:
     words, (folder, changed) = checked_options(options), working_copies(profile)
     print(f"The notebooks to work with: {os.path.relpath(folder)}", flush=True)
     if changed:
-        names = ", ".join(changed)
-        print(
-            f"Left as you changed them (delete or rename one to get it anew): {names}", flush=True
-        )
+        print(f"Left as you changed them: {', '.join(changed)}", flush=True)
+        print("Delete or rename one to get it anew", flush=True)
     os.environ[HOME] = str(results())
     root = folder if is_installed() else shipped()
     words += [f"--ServerApp.root_dir={root}", str(folder / f"{CONTENTS}.ipynb")]
@@ -308,9 +296,8 @@ def open_lab(profile: str, options: list[str]) -> None:
 
 def main(words: list[str] | None = None) -> int:
     """`python -m nbhelpers.lab open` or `ship`; an error that a user can fix is one message."""
-    parser = argparse.ArgumentParser(
-        prog="python -m nbhelpers.lab", description=__doc__.splitlines()[0]
-    )
+    about = __doc__.splitlines()[0]
+    parser = argparse.ArgumentParser(prog="python -m nbhelpers.lab", description=about)
     parser.add_argument("what", choices=("open", "ship"))
     parser.add_argument("--profile", default="recorded")
     arguments, options = parser.parse_known_args(words)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from .. import lazily
 
 if TYPE_CHECKING:
-    from ._base import STATIC
+    from ._base import LOOK, STATIC
     from .account import explore_account
     from .config import explore_config
     from .cutoff import STEPS, explore_cutoff, tree_html

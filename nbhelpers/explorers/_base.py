@@ -16,7 +16,7 @@ _SHOW = (
     "for(var i=0;i&lt;views.length;i++)views[i].style.display=(i==this.value)?'':'none'"
 )
 # JupyterLab's own rules for tables do not reach into widgets; pages have theirs.
-_LOOK = (
+LOOK = (
     "<style>.jupyter-widgets .explorer{line-height:1.4}"
     ".jupyter-widgets .explorer p{margin:.5em 0}"
     ".jupyter-widgets .explorer table{border-collapse:collapse;font-variant-numeric:tabular-nums}"
@@ -58,11 +58,8 @@ class Control:
         """
         import ipywidgets
 
-        look: dict[str, Any] = {
-            "description": self.label,
-            "tooltip": self.label,
-            "style": {"description_width": "12em"},
-        }
+        look: dict[str, Any] = {"description": self.label, "tooltip": self.label}
+        look["style"] = {"description_width": "12em"}
         if isinstance(self.start, str):
             return ipywidgets.Dropdown(options=self.options, value=self.start, **look)
         is_span = isinstance(self.start, tuple)
@@ -121,7 +118,7 @@ class Explorer:
 
         def follow(_: Any = None) -> None:
             values = {name: control.value for name, control in controls.items()}
-            shown.value = _LOOK + self.view(**values)
+            shown.value = LOOK + self.view(**values)
 
         follow()
         for control in controls.values():

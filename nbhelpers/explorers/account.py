@@ -33,10 +33,8 @@ def explore_account(account: Account | None) -> "Explorer | HTML":
     if account is None or not len(account.by_run):
         from IPython.display import HTML
 
-        return HTML(
-            "<p>There is no account of these runs: the speed of the CPUs was not recorded. Measure"
-            " stage 10 again where the probe can run.</p>"
-        )
+        why = "There is no account of these runs: the speed of the CPUs was not recorded."
+        return HTML(f"<p>{why} Measure stage 10 again where the probe can run.</p>")
     by_run = account.by_run.loc[account.slowest(len(account.by_run))]
     runs = by_run.index.tolist()
     chosen = [*runs[: MOST_CHOSEN - 1], runs[len(runs) // 2]]

@@ -43,13 +43,11 @@ def explore_trace(events: pd.DataFrame, runs: pd.DataFrame) -> Explorer:
     """
     traced = worst_first(runs[runs["run"].isin(events["run"].unique())])
     if len(traced) < 2:
-        raise InputError(
-            f"{len(traced)} traced run(s) to compare", fix="trace at least two runs (stage 10)"
-        )
+        fix = "trace at least two runs (stage 10)"
+        raise InputError(f"{len(traced)} traced run(s) to compare", fix=fix)
     pair = traced.iloc[[0, len(traced) // 2]]
     sides = dict(zip(map(int, pair["run"]), SIDES, strict=True))
-    events = events[events["run"].isin(list(sides))]
-    events = events.assign(side=events["run"].map(sides))
+    events = events.assign(side=events["run"].map(sides)).dropna(subset="side")
     times = np.linspace(0, 1e3 * float(pair["region_seconds"].max()), STEPS + 1).tolist()
     kinds = [kind for kind in KINDS if (events["kind"] == kind).any()]
     taken = events.groupby("source", observed=True)["duration_ns"].sum()

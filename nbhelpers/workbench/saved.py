@@ -42,7 +42,7 @@ def save_notebook(session: Session) -> Path:
     from papermill.exceptions import PapermillExecutionError
 
     folder = session.save_folder
-    write_json(folder / CHOICES, asdict(_with_runs_beside(session, folder)))
+    write_json(folder / CHOICES, asdict(_copied_session(session, folder)))
     source = shipped() / "notebooks" / "02-workbench.ipynb"
     run = {"parameters": {"saved": CHOICES}, "cwd": folder, "progress_bar": False}
     try:
@@ -58,7 +58,7 @@ def save_notebook(session: Session) -> Path:
     return folder / NAME
 
 
-def _with_runs_beside(session: Session, folder: Path) -> Session:
+def _copied_session(session: Session, folder: Path) -> Session:
     """The session whose runs are shipped or lie beside the notebook, copied there if need be."""
     place, ours = session.place.resolve(), shipped().resolve()
     if place == folder.resolve():

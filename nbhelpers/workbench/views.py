@@ -3,6 +3,7 @@ its figures: a metric against the outcome, and distributions over each other.
 """
 
 import html
+from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -51,8 +52,10 @@ def table_html(table: pd.DataFrame) -> str:
     return table.to_html(float_format=lambda value: f"{value:.4g}", border=0)
 
 
-def runs_html(session: Session, explanation: "Explanation") -> str:
-    """How many runs there are, how they vary, and what the stopping rule says."""
+def runs_html(session: Session, explanation: "Explanation", metric: str = "") -> str:
+    """How many runs there are, how they vary, what the stopping rule says; and a metric against the
+    outcome.
+    """
     runs = session.table
     words = f"{len(runs)} runs"
     if session.limits:
@@ -70,7 +73,8 @@ def runs_html(session: Session, explanation: "Explanation") -> str:
     judged = outcome_of(runs, session.judged)
     statistics = cell_statistics(runs.assign(cell=judged.label), outcome=session.judged).T
     shown = distributions_html({"runs": session.values}, session, f"Distribution of {judged.name}")
-    return paragraph(words) + shown + table_html(statistics)
+    scatter = scatter_html(session, explanation, metric) if metric else ""
+    return paragraph(words) + shown + scatter + table_html(statistics)
 
 
 def distributions_html(values: dict[str, np.ndarray], session: Session, title: str) -> str:
@@ -314,7 +318,7 @@ def figure_densities(values: dict[str, np.ndarray], label: str) -> "Figure":
     return figure
 
 
-STEPS = {
+STEPS: dict[str, Callable[..., str]] = {
     "2 Runs": runs_html,
     "3 Cutoff and tree": cutoff_html,
     "4 Factor": factor_html,

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError, NoisebookError
-from ..explorers import STATIC, STEPS
+from ..explorers import LOOK, STATIC, STEPS
 from ..statistics import stopping
 from . import views
 from .measuring import Measuring, Progress
@@ -369,8 +369,9 @@ class Workbench:
                     session = replace(session, mitigation=session.suggested(metric))
                     _offer(self.mitigation, options, session.mitigation)
                     self.session = session
-                scatter = at == RUNS and views.scatter_html(session, found, self.metric.value)
-                self.shown[at].value = DRAWN[at](session, found) + (scatter or "")
+                more = {"metric": self.metric.value} if at == RUNS else {}
+                text = DRAWN[at](session, found, **more)
+                self.shown[at].value = f'{LOOK}<div class="explorer">{text}</div>'
                 if at == CUTOFF:
                     self.nodes.children = [
                         self._button(f"what is {metric}?", partial(self._look_at, metric))

@@ -3,11 +3,11 @@
 What is shown in the end must belong to what the controls have in the end.
 """
 
-import statistics
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
+
+import pandas as pd
 
 # Controls by their labels, in order, in each notebook that has an explorer.
 EXPLORED = {
@@ -74,15 +74,6 @@ _TOO_WIDE = """box => [...box.querySelectorAll('.explorer, .explorer *')]
   .map(one => one.tagName + ' ' + one.textContent.trim().slice(0, 30))"""
 
 
-@dataclass(frozen=True)
-class Followed:
-    """One operation: how long after the control's last change the page had its view, ms."""
-
-    label: str
-    way: str
-    ms: float
-
-
 class OnPage:
     """The explorer of an open notebook.
 
@@ -91,13 +82,14 @@ class OnPage:
     kinds
         Kind of each control by its label, as the notebook should have them.
     followed
-        What was operated so far.
+        What was operated so far: control, way, and how long after the control's last change the
+        page had its view, ms.
     """
 
     def __init__(self, page, stage: str):
         self.page, self.kinds = page, EXPLORED[stage]
         self._changed = 0.0
-        self.followed: list[Followed] = []
+        self.followed: list[tuple[str, str, float]] = []
         self.box = page.locator(_BOX).first
         self.box.wait_for(timeout=30_000)
         self.box.evaluate("box => box.scrollIntoView()")
@@ -141,7 +133,7 @@ class OnPage:
         changed, shown = self.page.evaluate("() => [watch.changed, watch.shown]")
         assert changed > self._changed, (label, way, "the control did not move")
         self._changed = changed
-        self.followed.append(Followed(label, way, shown - changed))
+        self.followed.append((label, way, shown - changed))
         before = self.shown()["html"]
         time.sleep(lasting_s)
         assert self.shown()["html"] == before, (label, way, "changed again")
@@ -239,18 +231,10 @@ def _operate_all(explorer: OnPage) -> None:
     explorer.follow("all", "mouse")
 
 
-def table(stage: str, followed: list[Followed]) -> str:
+def table(stage: str, followed: list[tuple[str, str, float]]) -> str:
     """A line a control: number, median and maximum of ms from its last change to its view."""
-    ways: dict[tuple[str, str], list[float]] = {}
-    for one in followed:
-        ways.setdefault((one.label, one.way), []).append(one.ms)
-    return "\n".join(
-        f"{stage:20} {label:24} {way:6} {len(ms):3} {statistics.median(ms):6.0f} {max(ms):6.0f}"
-        for (label, way), ms in ways.items()
-    )
-
-
-HEAD = f"{'notebook':20} {'control':24} {'by':6} {'n':>3} median    max, ms"
+    ms = pd.DataFrame(followed, columns=["control", "by", "ms"]).groupby(["control", "by"])["ms"]
+    return f"{stage}\n{ms.agg(['size', 'median', 'max']).round().to_string()}"
 
 
 def _words(one: dict) -> str:

@@ -8,7 +8,7 @@ import pytest
 from nbhelpers.study import NOTEBOOKS
 
 from ..test_lab import STAGES, has_the_shipped_answer
-from .explored import EXPLORED, HEAD, OnPage, operate, table
+from .explored import EXPLORED, OnPage, operate, table
 from .lab import Notebook
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
@@ -37,7 +37,7 @@ def explores(notebook, stage: str) -> None:
     try:
         operate(explorer)
     finally:
-        print(HEAD, table(stage, explorer.followed), *notebook.heard(), sep="\n")
+        print(table(stage, explorer.followed), *notebook.heard(), sep="\n")
     assert not notebook.heard() and not notebook.state()["errors"]
 
 

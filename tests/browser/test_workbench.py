@@ -1,14 +1,12 @@
 """The workbench in a real JupyterLab in a real browser, by clicks only."""
 
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import nbformat
 import pytest
 
+from ..workbench.test_saved import results_of
 from .clicks import Page
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
@@ -52,7 +50,7 @@ def test_recorded_runs_are_gone_through_by_clicks(page, server):
     metric = excludes_a_metric(page, first)
     reads_the_factor(page, metric)
     reads_a_mitigation(page)
-    saves_and_runs_again(page, server[2])
+    saves(page, server[2])
 
 
 def pick(page, name: str) -> None:
@@ -131,35 +129,13 @@ def reads_a_mitigation(page) -> None:
     assert "are only read" in page.wait_for("recorded runs are only read")
 
 
-def saves_and_runs_again(page, folder: Path) -> None:
-    """The saved notebook has the same outputs, run by itself."""
+def saves(page, folder: Path) -> None:
     page.tab("6 Save")
     page.click("save as an executed notebook")
     text = page.wait_for("Saved and run", 180)
     page.picture("saved")
-    path = (folder / "build/lab" / re.search(r"Saved and run: (\S+\.ipynb)\.", text)[1]).resolve()
-    saved = nbformat.read(path, as_version=4)
-    words = ["nbconvert", "--to", "notebook", "--execute", "--stdout", str(path)]
-    done = subprocess.run(
-        [sys.executable, "-m", *words],
-        env={**os.environ, "PYTHONPATH": str(folder)},
-        cwd=path.parent,
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    assert texts_of(nbformat.reads(done.stdout, as_version=4))[1:] == texts_of(saved)[1:]
-    assert any("Explanation(" in text for text in texts_of(saved))
-
-
-def texts_of(notebook) -> list[str]:
-    """The text of every output."""
-    return [
-        output.get("data", {}).get("text/plain", output.get("text", ""))
-        for cell in notebook.cells
-        if cell.cell_type == "code"
-        for output in cell.outputs
-    ]
+    path = folder / "build/lab" / re.search(r"Saved and run: (\S+\.ipynb)\.", text)[1]
+    assert any("Explanation(" in one for one in results_of(nbformat.read(path, as_version=4)))
 
 
 def test_what_was_tried_is_seen_before_and_after(page):

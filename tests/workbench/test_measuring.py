@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from nbhelpers.errors import NoisebookError
 from nbhelpers.measurement import finished, recorded_runs
 from nbhelpers.statistics import stopping
 from nbhelpers.workbench import Session, Workbench
@@ -87,11 +86,6 @@ def test_a_mitigation_is_tried_in_turn_and_undone(session):
     assert Path("/proc/self/personality").read_text() == personality
     Measuring(session).wait()
     assert chosen.tried().loc["aslr-off", "verdict"] == "too few rounds"
-
-
-def test_a_mitigation_that_cannot_be_is_refused_before_a_run(session):
-    with pytest.raises(NoisebookError, match="no mitigation"):
-        replace(session, mitigation="wishing").measure(TRIAL)
 
 
 def test_the_widgets_measure_a_command(tmp_path, monkeypatch):

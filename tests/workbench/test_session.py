@@ -9,7 +9,7 @@ from nbhelpers.errors import InputError
 from nbhelpers.measurement import consequences, finished, rates, recorded_runs
 from nbhelpers.places import shipped
 from nbhelpers.workbench import Session
-from nbhelpers.workbench.session import AGAIN
+from nbhelpers.workbench.session import AGAIN, TRIAL
 from nbhelpers.workbench.views import relation_sentence
 
 SESSION = Session()
@@ -64,18 +64,11 @@ def test_mitigations_of_the_factor_and_what_was_recorded_of_them():
     assert tried.loc["mimalloc", "mean_ratio"] == pytest.approx(ratio)
 
 
-def test_a_column_of_names_can_be_excluded_and_one_that_names_the_run_not():
-    session = Session(SLOW_PATH)
-    columns = session.may_explain()
-    assert "dose" in columns and set(session.metrics()) < set(columns)
-    assert not {"status", "cell", "workload", "placement"} & set(columns)
-
-
-def test_a_planted_path_is_found_in_a_campaign():
+def test_a_planted_path_is_found_in_a_campaign_where_the_column_that_names_it_is_excluded():
     session = Session(SLOW_PATH, excluded=("dose",))
-    found = session.explanation()
+    found, columns = session.explanation(), session.may_explain()
     assert found.found and found.factors["factor"].iloc[0] == "retries"
-    assert session.tried().empty
+    assert "dose" in columns and not {"status", "cell", "workload", "placement"} & set(columns)
 
 
 def test_a_campaign_with_treated_cells_is_a_trial():
@@ -86,14 +79,8 @@ def test_a_campaign_with_treated_cells_is_a_trial():
 
 
 def test_choices_survive_the_disk(tmp_path):
-    session = Session(
-        str(tmp_path),
-        "sleep 0.01",
-        limits={"seconds": [0.1, 0.25]},
-        excluded=("page_faults",),
-        cutoff=0.2,
-        layers=("software",),
-    )
+    chosen = {"limits": {"seconds": [0.1, 0.25]}, "excluded": ("page_faults",), "cutoff": 0.2}
+    session = Session(str(tmp_path), "sleep 0.01", layers=("software",), **chosen)
     assert Session.load(session.save()) == session
 
 
@@ -104,5 +91,7 @@ def test_what_cannot_be_is_refused_with_a_way_out(tmp_path):
         _ = Session.of_command("sh -c 'sleep").workload
     with pytest.raises(InputError, match="only read"):
         _ = SESSION.workload
+    with pytest.raises(InputError, match="no mitigation"):
+        Session(mitigation="wishing").measure(TRIAL)
     with pytest.raises(InputError, match="no runs yet"):
         _ = Session(str(tmp_path)).table

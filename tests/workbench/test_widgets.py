@@ -59,19 +59,41 @@ def test_the_slider_puts_the_cutoff_and_the_claim_follows(bench):
     assert bench.explanation.p_value <= 0.01 and "p_value" in text
 
 
-def test_the_distribution_places_it_too(bench):
-    bench.cutoff.index = 20
-    assert bench.session.cutoff == bench.cutoff.value
-    click(bench, "find it in the distribution")
-    assert bench.settle().session.cutoff is None
-
-
 def test_of_fast_changes_the_last_wins(bench):
     for place in (50, 70, 20):
         bench.cutoff.index = place
     bench.settle()
     assert bench.explanation.threshold == bench.session.cutoff == bench.cutoff.value
     assert f"{bench.session.cutoff:.4g}" in shown(bench, CUTOFF)
+    click(bench, "find it in the distribution")
+    assert bench.settle().session.cutoff is None
+
+
+def test_limits_that_leave_no_run_leave_nothing_of_the_runs_before(bench):
+    bench.metric.value = "page_faults"
+    bench.range.index = (0, 60)
+    low, high = bench.range.value
+    click(bench, "limit the runs to this range")
+    assert bench.session.limits == {"page_faults": [low, high]}
+    assert f"{len(bench.session.table)} runs of 130" in shown(bench, RUNS)
+    bench._change(limits={"seconds": [-2, -1]})
+    assert "no run lies within the limits" in shown(bench.settle(), CUTOFF)
+    assert not offered(bench) and "<img" not in bench.shown[CUTOFF].value
+    click(bench, "remove all limits")
+    bench.excluded.value = ("page_faults_per_s",)
+    shown(bench.settle(), CUTOFF)
+    assert bench.explanation.found and offered(bench)
+    assert "page_faults_per_s" not in offered(bench)
+
+
+@pytest.mark.parametrize(
+    ("command", "button", "words"),
+    [("", "try it", "only read"), ("sh -c 'sleep", "measure, or go on", "split into words")],
+)
+def test_what_cannot_be_measured_is_refused_before_anything_starts(bench, command, button, words):
+    bench.command.value = command
+    click(bench, button)
+    assert words in bench.said.value and bench.measuring is None
 
 
 def test_a_click_on_a_metric_of_the_tree_explains_it_with_references_and_r2(bench):
@@ -84,22 +106,6 @@ def test_a_click_on_a_metric_of_the_tree_explains_it_with_references_and_r2(benc
     assert factor_of(metric).name in text and "doi:" in text
 
 
-@pytest.mark.long
-def test_limits_and_excluded_metrics_follow(bench):
-    bench.metric.value = "page_faults"
-    bench.range.index = (0, 60)
-    low, high = bench.range.value
-    click(bench, "limit the runs to this range")
-    assert bench.session.limits == {"page_faults": [low, high]}
-    assert f"{len(bench.session.table)} runs of 130" in shown(bench, RUNS)
-    click(bench, "remove all limits")
-    assert not bench.session.limits
-    bench.excluded.value = ("page_faults_per_s",)
-    assert bench.session.excluded == ("page_faults_per_s",)
-    shown(bench.settle(), CUTOFF)
-    assert offered(bench) and "page_faults_per_s" not in offered(bench)
-
-
 def test_a_recorded_mitigation_shows_what_it_does_and_what_it_changed(bench):
     bench.session = replace(bench.session, node="page_faults_per_s")
     shown(bench, MITIGATION)
@@ -109,17 +115,6 @@ def test_a_recorded_mitigation_shows_what_it_does_and_what_it_changed(bench):
     assert text.count("95 % of the") == 2
     bench.mitigation.value = "numa-balancing-off"
     assert "not tried" in bench.shown[MITIGATION].value
-
-
-def test_recorded_runs_are_not_measured(bench):
-    click(bench, "try it")
-    assert "only read" in bench.said.value and bench.measuring is None
-
-
-def test_a_command_that_is_none_is_refused_before_anything_starts(bench):
-    bench.command.value = "sh -c 'sleep"
-    click(bench, "measure, or go on")
-    assert "split into words" in bench.said.value and bench.measuring is None
 
 
 def test_a_page_without_a_kernel_has_every_step(monkeypatch):
@@ -140,7 +135,10 @@ def test_a_recorded_campaign_is_picked_from_the_list(bench):
         if "recorded: 52-known-causes/slow-path" in text
     )
     assert bench.session == Session("data/recorded/52-known-causes/slow-path")
-    assert bench.tabs.selected_index == RUNS and "60 runs of 4 cells" in bench.shown[RUNS].value
+    low, high = shortest_interval(bench.session.values)
+    text = bench.shown[RUNS].value
+    assert bench.tabs.selected_index == RUNS and "60 runs of 4 cells" in text
+    assert f"95 % of the runs lie between {low:.4g} and {high:.4g} s" in text and "n = 60" in text
     assert "Opened data/recorded/52-known-causes/slow-path" in bench.said.value
     cell = bench.session.cells()[0]
     bench.cell.value = cell
@@ -170,13 +168,6 @@ def test_a_table_is_opened_by_its_path(bench, tmp_path):
     assert "<ms>" not in "".join([*texts, bench.said.value])
 
 
-def test_most_runs_lie_in_the_shortest_interval(bench):
-    low, high = shortest_interval(bench.session.values)
-    words = f"95 % of the runs lie between {low:.4g} and {high:.4g} s"
-    text = shown(bench, RUNS)
-    assert words in text and "n = 130" in text
-
-
 def test_where_the_null_finds_nothing_its_numbers_stand_there_and_no_tree():
     bench = opened(Session("data/recorded/55-mitigate-and-compare/matrix-product"))
     text, found = shown(bench, CUTOFF), bench.explanation
@@ -184,12 +175,3 @@ def test_where_the_null_finds_nothing_its_numbers_stand_there_and_no_tree():
     assert f"{found.accuracy:.2f}" in text and f"p = {found.p_value:.3f}" in text
     assert "there is no factor to explain" in shown(bench, FACTOR)
     assert "no mitigation is suggested" in shown(bench, MITIGATION)
-
-
-def test_limits_that_leave_no_run_leave_nothing_of_the_runs_before(bench):
-    bench._change(limits={"seconds": [-2, -1]})
-    assert "no run lies within the limits" in shown(bench.settle(), CUTOFF)
-    assert not offered(bench) and "<img" not in bench.shown[CUTOFF].value
-    click(bench, "remove all limits")
-    shown(bench.settle(), CUTOFF)
-    assert bench.explanation.found and offered(bench)
