@@ -1,18 +1,26 @@
 """Recorded machines, written by hand after real ones, and processes of our own to kill."""
 
 import contextlib
+import ctypes
+import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from nbhelpers.machine import privileged
+
 from ..trees import write_tree
 
 REPOSITORY = Path(__file__).parents[2]
+NOBODY = 65534
 
 
 def cpu_files(
@@ -30,10 +38,8 @@ def cpu_files(
         files[f"{folder}/topology/physical_package_id"] = str(package)
         files[f"{folder}/topology/core_cpus_list"] = ",".join(map(str, mates))
         if governor:
-            files |= {
-                f"{folder}/cpufreq/scaling_governor": governor,
-                f"{folder}/cpufreq/scaling_driver": driver,
-            }
+            files[f"{folder}/cpufreq/scaling_governor"] = governor
+            files[f"{folder}/cpufreq/scaling_driver"] = driver
         nodes.setdefault(node, []).append(cpu)
     return files | {
         f"/sys/devices/system/node/node{node}/cpulist": ",".join(map(str, cpus))
@@ -150,6 +156,63 @@ def eventually(condition, seconds: float = 20.0) -> bool:
     while not condition() and time.monotonic() < deadline:
         time.sleep(0.01)
     return bool(condition())
+
+
+def as_nobody(action: Callable[[], object]) -> object:
+    """What an action returns in a process of the user nobody, whose parent is this one."""
+    reader, writer = os.pipe()
+    child = os.fork()
+    if not child:
+        try:
+            os.setgroups([])
+            os.setresgid(NOBODY, NOBODY, NOBODY)
+            os.setresuid(NOBODY, NOBODY, NOBODY)
+            # as after an execution: /proc/PID belongs to the user again
+            ctypes.CDLL(None).prctl(4, 1, 0, 0, 0)
+            privileged._helper.cache_clear()
+            answer = json.dumps(action()).encode()
+        except BaseException as error:
+            answer = json.dumps(f"{type(error).__name__}: {error}").encode()
+        os.write(writer, answer)
+        os._exit(0)
+    os.close(writer)
+    with open(reader, "rb") as file:
+        text = file.read()
+    os.waitpid(child, 0)
+    return json.loads(text)
+
+
+@contextlib.contextmanager
+def reached_by_all(mode: int) -> Iterator[Path]:
+    """A folder that every user can reach."""
+    folder = Path(tempfile.mkdtemp(prefix="noisebook-test-", dir="/var/tmp"))
+    folder.chmod(mode)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder)
+
+
+@pytest.fixture
+def open_folder():
+    """A folder like /tmp."""
+    with reached_by_all(0o1777) as folder:
+        yield folder
+
+
+@pytest.fixture
+def knob(tmp_path):
+    """A file that stands for a setting."""
+    path = tmp_path / "knob"
+    path.write_text("old\n")
+    return path
+
+
+def switches(pid: int) -> list[str]:
+    """How often the threads of a process have been switched, as the kernel words it."""
+    threads = Path(f"/proc/{pid}/task").iterdir()
+    texts = [(thread / "status").read_text() for thread in threads]
+    return [line for text in texts for line in text.splitlines() if "ctxt_switches" in line]
 
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")

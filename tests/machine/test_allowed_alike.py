@@ -3,7 +3,6 @@
 import errno
 import os
 import shutil
-import tempfile
 from pathlib import Path
 
 import pytest
@@ -12,7 +11,8 @@ from nbhelpers.machine import allowed
 from nbhelpers.machine.privileged import Helper
 from nbhelpers.workloads import binary_folder
 
-from .test_privileged import as_nobody, asked
+from .conftest import as_nobody
+from .test_privileged import asked
 
 VALUES = [
     *("0", "1", "-1", "3", "100", "101", "200", "201", "1000000", "1000001", "", " 1", "1 ", "+1"),
@@ -51,22 +51,12 @@ def _expected(path: str, value: str) -> str:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="becoming nobody takes root")
-def test_the_helper_and_python_agree(tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_the_helper_and_python_agree(open_folder: Path) -> None:
     """Of every path with every value."""
-    pairs = [
-        (path, value)
-        for path in PATHS
-        for value in VALUES
-        if value.isprintable() and value.isascii()
-    ]
-    pairs = [(path, value) for path, value in pairs if value and " " not in value]
-    folder = Path(tempfile.mkdtemp(prefix="noisebook-allowed-", dir="/var/tmp"))
-    try:
-        folder.chmod(0o755)
-        program = Path(shutil.copy(binary_folder() / "noisebook-priv", folder))
-        found = _verdicts(program, pairs)
-    finally:
-        shutil.rmtree(folder)
+    words = [value for value in VALUES if value.isprintable() and value.isascii()]
+    pairs = [(path, word) for path in PATHS for word in words if word and " " not in word]
+    program = Path(shutil.copy(binary_folder() / "noisebook-priv", open_folder))
+    found = _verdicts(program, pairs)
     assert set(found) == {"allowed", "not listed", "out of range"}
     wrong = [(pair, verdict) for pair, verdict in zip(pairs, found) if verdict != _expected(*pair)]
     assert not wrong

@@ -1,6 +1,5 @@
 """The doctor: on recorded machines, on this one, as an unprivileged user, and without tracefs."""
 
-import json
 import os
 import shutil
 import subprocess
@@ -9,13 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from nbhelpers.machine import doctor
+from nbhelpers.machine import describe, doctor
+from nbhelpers.machine.checks import Capabilities
 from nbhelpers.machine.checks._trials import Trial, Trials
 from nbhelpers.machine.kernel import is_mounted
 
 from ..processes import run_python
 from ..trees import write_tree
-from .conftest import REPOSITORY, as_root
+from .conftest import REPOSITORY, as_nobody, as_root
 
 ALL_WELL = Trials(*[Trial("yes", "as it should be")] * 5)
 EVENTS = ("irq/irq_handler_entry", "irq/softirq_entry", "sched/sched_switch")
@@ -32,14 +32,7 @@ def add_events(root: Path) -> Path:
 def test_on_a_server_with_osnoise_nothing_is_replaced(server):
     report = doctor(server, ALL_WELL)
     assert report.replaced() == []
-    can = report.capabilities
-    assert (can.tracer, can.fair_server, can.fifo, can.rt_throttling_liftable) == (
-        "osnoise",
-        "absent",
-        True,
-        True,
-    )
-    assert (can.perf_software, can.perf_hardware) == (True, True)
+    assert report.capabilities == Capabilities("osnoise", True, True, "absent", True, True)
     assert {found.name for found in report.checks if found.state != "yes"} == {"SMT"}
 
 
@@ -48,20 +41,16 @@ def test_without_osnoise_tracepoints_stand_in(server):
     assert doctor(server, ALL_WELL).capabilities.tracer == "detours"
     report = doctor(add_events(server), ALL_WELL)
     assert report.capabilities.tracer == "tracepoints"
-    assert (
-        check(report, "osnoise tracer").state == "no"
-        and "CONFIG_OSNOISE_TRACER" in check(report, "osnoise tracer").fix
-    )
+    osnoise = check(report, "osnoise tracer")
+    assert osnoise.state == "no" and "CONFIG_OSNOISE_TRACER" in osnoise.fix
     assert check(report, "tracepoints").state == "yes"
     assert len(report.replaced()) == 1 and "ordinary tracepoints" in report.replaced()[0]
 
 
 def test_the_laptop_user_gets_a_mend_for_everything(laptop):
     refused = Trial("no", "Operation not permitted", 1)
-    report = doctor(
-        laptop,
-        Trials(refused, Trial("limited", "counting in user space only"), refused, ALL_WELL.openmp),
-    )
+    limited = Trial("limited", "counting in user space only")
+    report = doctor(laptop, Trials(refused, limited, refused, ALL_WELL.openmp))
     can = report.capabilities
     assert (can.tracer, can.fifo, can.fair_server) == ("detours", False, "locked")
     assert can.rt_throttling_liftable and not can.perf_hardware and not can.perf_software
@@ -88,18 +77,8 @@ def test_a_recorded_machine_is_not_tried_on_this_one(server):
 
 def test_this_machine_is_found_as_it_is():
     can = doctor().capabilities
-    allowed = (
-        subprocess.run(
-            [
-                sys.executable,
-                "-c",
-                "import os; os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))",
-            ],
-            capture_output=True,
-        ).returncode
-        == 0
-    )
-    assert can.fifo == allowed
+    code = "import os; os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))"
+    assert can.fifo == (run_python(code).returncode == 0)
     assert os.sched_getscheduler(0) == os.SCHED_OTHER
     tracers = Path("/sys/kernel/tracing/available_tracers")
     if os.access(tracers, os.R_OK):
@@ -108,14 +87,9 @@ def test_this_machine_is_found_as_it_is():
 
 
 def state_of_the_machine():
-    return [
-        Path(path).read_text()
-        for path in (
-            "/proc/self/mounts",
-            "/proc/sys/kernel/sched_rt_runtime_us",
-            "/proc/sys/kernel/perf_event_paranoid",
-        )
-    ] + [sorted(os.listdir("/sys/kernel"))]
+    kernel = "/proc/sys/kernel"
+    paths = ("/proc/self/mounts", f"{kernel}/sched_rt_runtime_us", f"{kernel}/perf_event_paranoid")
+    return [Path(path).read_text() for path in paths] + [sorted(os.listdir("/sys/kernel"))]
 
 
 def test_looking_changes_nothing_and_leaves_nothing_open():
@@ -126,21 +100,16 @@ def test_looking_changes_nothing_and_leaves_nothing_open():
 
 
 @as_root
-def test_it_works_for_nobody():
-    code = (
-        "import dataclasses, json, os, yaml; from nbhelpers.machine import describe,"
-        " doctor\nos.setgroups([]); os.setgid(65534); os.setuid(65534)\nreport = doctor();"
-        " print(json.dumps([dataclasses.asdict(report.capabilities), report.checks_text(),"
-        " describe().digest, len(report.replaced())]))"
-    )
-    done = run_python(code, cwd="/", check=True)
-    can, text, digest, replaced = json.loads(done.stdout)
-    assert (can["tracer"], can["fifo"]) == ("detours", False) and digest
-    if can["rt_throttling_liftable"]:
-        assert (
-            "sched_rt_runtime_us is -1" in text
-        )  # lifted already by a measurement that runs beside this test
-    assert replaced >= 2 and "run as root" in text
+def test_it_works_for_nobody(open_folder):
+    def look() -> list:
+        os.environ["NOISEBOOK_STATE"] = str(open_folder / "state")
+        report = doctor()
+        can = report.capabilities
+        return [can.tracer, can.fifo, report.checks_text(), describe().digest, report.replaced()]
+
+    tracer, fifo, text, digest, replaced = as_nobody(look)
+    assert (tracer, fifo) == ("detours", False) and digest
+    assert len(replaced) >= 2 and "run as root" in text
 
 
 def in_a_mount_namespace(command: str) -> subprocess.CompletedProcess:

@@ -3,11 +3,13 @@ machine's own /proc.
 """
 
 import os
+import re
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from nbhelpers.machine import topology
+from nbhelpers.machine import Cpu, topology
 from nbhelpers.machine._read import boot_words, chosen, cpu_list, kernel_version, read
 from nbhelpers.machine.cpus import core_kinds, frequency_limits, last_level_caches, smt_state
 
@@ -21,11 +23,8 @@ def test_a_list_of_cpus_is_read_in_any_of_its_forms(cpus):
     for cpu in ordered:
         runs[-1].append(cpu) if runs and runs[-1][-1] + 1 == cpu else runs.append([cpu])
     short = ",".join(f"{run[0]}-{run[-1]}" if len(run) > 1 else str(run[0]) for run in runs)
+    assert cpu_list(None) == cpu_list("\n") == ()
     assert cpu_list(short) == cpu_list(",".join(map(str, ordered))) == tuple(ordered)
-
-
-def test_an_absent_or_empty_list_is_empty():
-    assert cpu_list(None) == cpu_list("") == cpu_list("\n") == ()
 
 
 def test_the_selected_word_is_found():
@@ -59,47 +58,33 @@ def test_any_numbering_of_any_machine_is_understood(
     assert (found.packages, found.cores, found.numa_nodes) == (packages, packages * cores, packages)
     for cpu in found.cpus:
         mates = {other for other, place in layout.items() if place == layout[cpu.cpu]}
-        assert (
-            {cpu.cpu, *cpu.siblings}
-            == mates
-            == {other.cpu for other in found.cpus if other.core == cpu.core}
-        )
+        same_core = {other.cpu for other in found.cpus if other.core == cpu.core}
+        assert {cpu.cpu, *cpu.siblings} == mates == same_core
         assert (cpu.package, cpu.numa) == layout[cpu.cpu][::2]
-    assert found.cores == len({place[:2] for place in layout.values()})
 
 
 def test_this_machine_has_the_cpus_that_proc_stat_counts():
-    counted = [
-        int(line.split()[0][3:])
-        for line in read("/proc/stat").splitlines()
-        if line.startswith("cpu") and line[3].isdigit()
-    ]
+    counted = [int(number) for number in re.findall(r"^cpu(\d+)", read("/proc/stat"), re.MULTILINE)]
     assert [cpu.cpu for cpu in topology().cpus] == counted
     assert set(os.sched_getaffinity(0)) <= set(counted)
 
 
 def test_a_kernel_without_topology_files_has_a_core_a_cpu(tmp_path):
     found = topology(write_tree(tmp_path, {"/sys/devices/system/cpu/online": "0-2"}))
-    assert [(cpu.core, cpu.package, cpu.numa, cpu.siblings) for cpu in found.cpus] == [
-        (n, 0, 0, ()) for n in range(3)
-    ]
+    assert found.cpus == tuple(Cpu(cpu, cpu, 0, 0, ()) for cpu in range(3))
     assert len(topology(tmp_path / "empty").cpus) == 1
 
 
-def test_smt_is_on_off_or_absent(server, tmp_path):
+@pytest.mark.parametrize(
+    "active, control, state",
+    [("1", "on", "on"), ("0", "forceoff", "off"), ("0", "notsupported", "absent")],
+)
+def test_smt_is_on_off_or_absent(tmp_path, active, control, state):
     smt = "/sys/devices/system/cpu/smt"
-    assert smt_state(server) == "on"
-    assert (
-        smt_state(write_tree(tmp_path / "a", {f"{smt}/active": "0", f"{smt}/control": "forceoff"}))
-        == "off"
-    )
-    assert (
-        smt_state(
-            write_tree(tmp_path / "b", {f"{smt}/active": "0", f"{smt}/control": "notsupported"})
-        )
-        == "absent"
-    )
-    assert smt_state(write_tree(tmp_path / "c", cpu_files({0: (0, 0, 0), 1: (0, 0, 0)}))) == "on"
+    files = {f"{smt}/active": active, f"{smt}/control": control}
+    assert smt_state(write_tree(tmp_path / "said", files)) == state
+    unsaid = cpu_files({0: (0, 0, 0), 1: (0, 0, 0)})
+    assert smt_state(write_tree(tmp_path / "unsaid", unsaid)) == "on"
 
 
 def test_the_command_line_ends_where_init_begins(server):

@@ -3,9 +3,8 @@
 import os
 import signal
 import subprocess
-import threading
 import time
-from pathlib import Path
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -13,7 +12,7 @@ from nbhelpers.errors import Unavailable
 from nbhelpers.machine import lock, measuring
 
 from ..processes import run_python
-from .conftest import as_root
+from .conftest import as_nobody, as_root, switches
 
 HOLDER = """
 import sys
@@ -102,12 +101,6 @@ def test_a_wait_sleeps_until_ctrl_c(holder, python):
     assert "got it" not in out and "KeyboardInterrupt" in error
 
 
-def switches(pid: int) -> list[str]:
-    threads = Path(f"/proc/{pid}/task").iterdir()
-    texts = [(thread / "status").read_text() for thread in threads]
-    return [line for text in texts for line in text.splitlines() if "ctxt_switches" in line]
-
-
 def test_a_signature_of_a_dead_process_names_nobody(tmp_path):
     path = tmp_path / "lock"
     ended = subprocess.Popen(["true"])
@@ -140,6 +133,8 @@ def test_inside_the_block_we_and_our_children_have_it(state):
     code = "from nbhelpers.machine import measuring\nwith measuring(wait=False): print('inside')"
     with measuring():
         assert free_for(True) and free_for(False)
+        with ThreadPoolExecutor() as pool:
+            assert pool.submit(free_for, True).result(), "a thread of ours waits for nobody"
         assert run_python(code).stdout == "inside\n"
         assert "Unavailable" in run_python(code, env=outside()).stderr
     with measuring(exclusive=False), pytest.raises(Unavailable, match="shared"), measuring():
@@ -164,41 +159,26 @@ def test_those_who_wait_get_it_one_after_the_other(holder, python):
     assert path.read_text() == "in out " * 3
 
 
-def test_a_thread_of_ours_waits_for_nobody_inside_the_block(state):
-    seen = []
-    with measuring():
-        thread = threading.Thread(target=lambda: seen.append(free_for(True)))
-        thread.start()
-        thread.join()
-    assert seen == [True]
-
-
 @as_root
 @pytest.mark.parametrize("first", ["root", "nobody"])
-def test_users_share_one_lock(tmp_path, monkeypatch, first):
+def test_users_share_one_lock(open_folder, monkeypatch, first):
     """In a folder like /tmp, each user can lock the file that the other made, whatever the umask
     was.
     """
-    monkeypatch.setattr(lock, "lock_path", lambda: tmp_path / "common" / "noisebook-measuring.lock")
-    (tmp_path / "common").mkdir()
-    (tmp_path / "common").chmod(0o1777)
-    for parent in (tmp_path, *tmp_path.parents[:2]):
-        parent.chmod(parent.stat().st_mode | 0o011)
-    code = (
-        "import os, pathlib, sys; from nbhelpers.machine import lock; os.setgroups([]);"
-        " os.setgid(65534); os.setuid(65534); os.umask(0o077)\nlock.lock_path = lambda:"
-        " pathlib.Path(sys.argv[1])\ntry:\n    with lock.measuring(wait=False):"
-        " print('locked')\nexcept lock.Unavailable as e: print(e)"
-    )
+    monkeypatch.setattr(lock, "lock_path", lambda: open_folder / "noisebook-measuring.lock")
 
-    def as_nobody() -> str:
-        return run_python(code, lock.lock_path(), env=outside(), cwd="/", check=True).stdout
+    def locked() -> str:
+        os.umask(0o077)
+        os.environ.pop(lock.INHERITED, None)
+        with measuring(wait=False):
+            return "locked"
 
     if first == "nobody":
-        assert as_nobody() == "locked\n"
+        assert as_nobody(locked) == "locked"
     with measuring(wait=False, doing="root's"):
-        assert "in use by process" in as_nobody() and "root's" in as_nobody()
-    assert as_nobody() == "locked\n"
+        said = as_nobody(locked)
+        assert "in use by process" in said and "root's" in said
+    assert as_nobody(locked) == "locked"
     assert lock.lock_path().stat().st_mode & 0o777 == 0o666
 
 
@@ -215,6 +195,7 @@ def test_a_link_is_not_followed(tmp_path, monkeypatch):
 def test_without_a_common_folder_the_next_is_taken(tmp_path, monkeypatch, missing):
     """Minimal systems and containers: each user must come to the same answer."""
     monkeypatch.delenv("NOISEBOOK_STATE", raising=False)
+    monkeypatch.setenv("TMPDIR", "/nowhere")
     first, second = tmp_path / "lock", tmp_path / "tmp"
     second.mkdir()
     second.chmod(0o1777)
@@ -249,11 +230,3 @@ def test_a_lock_that_another_user_is_just_making_is_waited_for(tmp_path, monkeyp
     monkeypatch.setattr(os, "open", making)
     with measuring(wait=False):
         assert not refusals
-
-
-def test_all_users_agree_on_the_place(monkeypatch):
-    monkeypatch.delenv("NOISEBOOK_STATE", raising=False)
-    folder = lock.lock_path().parent
-    assert folder.stat().st_mode & 0o002 or not os.access("/tmp", os.W_OK)
-    monkeypatch.setenv("TMPDIR", "/nowhere")
-    assert lock.lock_path().parent == folder

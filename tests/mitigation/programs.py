@@ -13,9 +13,17 @@ import pytest
 from nbhelpers.mitigation.action import Action
 from nbhelpers.workloads import Workload, nbody, program
 
+ALLOCATES = """
+    #include <stdlib.h>
+    #include <unistd.h>
+    int main(void) { char *p = malloc(100000); p[5] = 1; usleep(30000); return p[5] - 1; }
+"""
 SOURCES = {
     # nothing but a sleep: no library that a variable is for
     "plain": ("#include <unistd.h>\nint main(void) { return usleep(50000); }\n", ()),
+    # allocates once
+    "dynamic": (ALLOCATES, ("-O0",)),
+    "static": (ALLOCATES, ("-O0", "-static")),
     # four threads that allocate at the same time for 120 ms
     "threads": (
         """
@@ -59,15 +67,7 @@ SOURCES = {
         ("-rdynamic", "-fno-builtin"),
     ),
 }
-PYTHON = {
-    "large": "import time; x = bytearray(b'x') * 40_000_000; time.sleep(0.05)",
-}
-USED_BY = {
-    "malloc-arenas": "threads",
-    "malloc-huge": "large",
-    "thp-always": "large",
-    "thp-never": "large",
-}
+LARGE = "import time; x = bytearray(b'x') * 40_000_000; time.sleep(0.05)"
 OPENMP = {"pin-threads", "leave-one-cpu", "openmp-passive", "openmp-active"}
 
 
@@ -84,18 +84,15 @@ def built(name: str) -> str:
     return str(path)
 
 
-def python_program(name: str) -> Workload:
-    return program([sys.executable, "-S", "-c", PYTHON[name]])
-
-
 def suitable(mitigation: str) -> Workload:
     """A short program that a mitigation is meant for."""
     if mitigation in OPENMP:
         return nbody(1000, 50, threads=2)  # some 50 ms: its threads must have been seen
-    name = USED_BY.get(mitigation)
-    if name in SOURCES:
-        return program([built(name)], model="omp" if name == "loop" else "external")
-    return python_program(name) if name else program("sleep 0.05")
+    if mitigation == "malloc-arenas":
+        return program([built("threads")])
+    if mitigation in ("malloc-huge", "thp-always", "thp-never"):
+        return program([sys.executable, "-S", "-c", LARGE])
+    return program("sleep 0.05")
 
 
 class Looking(Action):

@@ -20,18 +20,11 @@ from nbhelpers.mitigation.treatment import NOT_IN_EFFECT, NOT_PROVEN
 from nbhelpers.mitigation.verification import PROOFS
 from nbhelpers.workloads import program
 
-from .programs import Looking, built, suitable
+from .programs import OPENMP, Looking, built, suitable
 
 ABSENT = (NOT_IN_EFFECT, NOT_PROVEN)
 ACTING = {name: one for name, one in mitigations().items() if one.automated}
-FOR_SOME = {
-    "leave-one-cpu",
-    "malloc-arenas",
-    "openmp-active",
-    "openmp-passive",
-    "pin-threads",
-    "thp-always",
-}
+FOR_SOME = {*OPENMP, "malloc-arenas", "thp-always"}
 
 
 def looked_at(name: str) -> dict:

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from nbhelpers.errors import RunError, Unavailable
-from nbhelpers.measurement import Attachment, Campaign, Cell, finished, run_once
+from nbhelpers.errors import RunError
+from nbhelpers.measurement import Campaign, Cell, finished, run_once
 from nbhelpers.mitigation import (
     Treatment,
     groups,
@@ -22,11 +22,13 @@ from nbhelpers.mitigation import (
     treatment_cells,
 )
 from nbhelpers.mitigation.program import Environment, Preload, find_library
-from nbhelpers.mitigation.scheduling import Confined, Niced, NoRandomisation, PinnedThreads
+from nbhelpers.mitigation.scheduling import Confined, NoRandomisation, PinnedThreads
 from nbhelpers.mitigation.settings import Setting
 from nbhelpers.mitigation.treatment import NOT_IN_EFFECT
 from nbhelpers.studies import disturbances
 from nbhelpers.workloads import program
+
+from .programs import built
 
 needs_two_cpus = pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="one CPU only")
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
@@ -36,24 +38,6 @@ def python(code: str, **fields):
     return program([sys.executable, "-S", "-c", textwrap.dedent(code)], **fields)
 
 
-@pytest.fixture(scope="module")
-def compiled(tmp_path_factory):
-    """A program that allocates and sleeps, linked dynamically and statically."""
-    folder = tmp_path_factory.mktemp("programs")
-    source = folder / "program.c"
-    source.write_text(
-        "#include <stdlib.h>\n#include <unistd.h>\nint main(void) { char *p = malloc(100000); p[5]"
-        " = 1; usleep(30000); return p[5] - 1; }\n"
-    )
-    for name, flags in (("dynamic", ()), ("static", ("-static",))):
-        done = subprocess.run(
-            ["gcc", "-O0", *flags, "-o", folder / name, source], capture_output=True, text=True
-        )
-        if done.returncode:
-            pytest.skip(f"the compiler cannot link {name} programs: {done.stderr.strip()[:80]}")
-    return folder
-
-
 def library() -> str:
     name = next(
         (name for name in ("jemalloc", "tcmalloc_minimal", "mimalloc") if find_library(name)), None
@@ -61,49 +45,41 @@ def library() -> str:
     return name or pytest.skip("no allocator is installed: apt-get install libjemalloc2")
 
 
-def test_preloading_into_a_static_program_is_refused_beforehand(compiled):
+def test_preloading_into_a_static_program_is_refused_beforehand():
     action = Preload(library())
-    assert "statically linked" in action.possible(program(str(compiled / "static"))).reason
-    assert action.possible(program(str(compiled / "dynamic")))
+    assert "statically linked" in action.possible(program(built("static"))).reason
+    assert action.possible(program(built("dynamic")))
 
 
-def test_preloading_into_a_static_program_is_noticed_in_the_process(compiled, binaries):
+def test_preloading_into_a_static_program_is_noticed_in_the_process(binaries):
     """Past the refusal: the environment says LD_PRELOAD, and nothing is mapped."""
-    action, workload = Preload(library()), program(str(compiled / "static"))
+    action, workload = Preload(library()), program(built("static"))
     row = run_once(action.applied_to(workload), (Treatment("preload", [action]),))
     assert row["status"] == NOT_IN_EFFECT and "is not mapped" in row["message"]
 
 
 def test_a_script_that_drops_the_library_is_noticed_and_one_that_keeps_it_is_not(
-    tmp_path, compiled, binaries
+    tmp_path, binaries
 ):
     action = Preload(library())
     for name, line, status in (
-        ("keeps", f"exec {compiled / 'dynamic'}", "ok"),
-        ("drops", f"exec {compiled / 'static'}", NOT_IN_EFFECT),
+        ("keeps", f"exec {built('dynamic')}", "ok"),
+        ("drops", f"exec {built('static')}", NOT_IN_EFFECT),
     ):
         script = tmp_path / name
         script.write_text(f"#!/bin/sh\n{line}\n")
         script.chmod(0o755)
         workload = program(str(script))
         assert workload.start == "exec"
-        assert (
-            run_once(action.applied_to(workload), (Treatment("preload", [action]),))["status"]
-            == status
-        )
+        row = run_once(action.applied_to(workload), (Treatment("preload", [action]),))
+        assert row["status"] == status
 
 
-def test_a_variable_that_another_allocator_ignores_is_noticed(compiled, binaries):
+def test_a_variable_that_another_allocator_ignores_is_noticed(binaries):
     variable, preload = Environment({"MALLOC_ARENA_MAX": "2"}, needs="glibc"), Preload(library())
-    workload = variable.applied_to(preload.applied_to(program(str(compiled / "dynamic"))))
+    workload = variable.applied_to(preload.applied_to(program(built("dynamic"))))
     row = run_once(workload, (Treatment("both", [preload, variable]),))
     assert row["status"] == NOT_IN_EFFECT and "not glibc's" in row["message"]
-
-
-def test_a_variable_for_openmp_in_a_program_without_it_is_noticed(compiled, binaries):
-    applied = treat_workload("openmp-passive", program(str(compiled / "dynamic")))
-    row = run_once(*applied)
-    assert row["status"] == NOT_IN_EFFECT and "no OpenMP runtime" in row["message"]
 
 
 @needs_two_cpus
@@ -125,20 +101,6 @@ def test_an_affinity_that_the_program_changes_under_way_is_noticed(binaries):
     assert row["status"] == NOT_IN_EFFECT and "may run on CPUs" in row["message"]
 
 
-@needs_two_cpus
-@needs_root
-def test_an_affinity_that_somebody_else_changes_under_way_is_noticed(binaries):
-    class Meddler(Attachment):
-        def released(self, t0_ns):
-            os.sched_setaffinity(self.pid, range(os.cpu_count()))
-
-        def armed(self, pid):
-            self.pid = pid
-
-    workload, attachments = treat_workload([Confined("one")], program("sleep 0.2"))
-    assert run_once(workload, (*attachments, Meddler()))["status"] == NOT_IN_EFFECT
-
-
 @needs_root
 def test_a_setting_that_somebody_else_changes_under_way_is_noticed_and_left_as_it_is(binaries):
     path = Path("/proc/sys/vm/stat_interval")
@@ -150,46 +112,26 @@ def test_a_setting_that_somebody_else_changes_under_way_is_noticed_and_left_as_i
     try:
         with pytest.warns(RuntimeWarning, match="left alone"):
             row = run_once(workload, attachments)
-        assert (
-            row["status"] == NOT_IN_EFFECT
-            and "78, not 77" in row["message"]
-            and path.read_text().strip() == "78"
-        )
+        assert row["status"] == NOT_IN_EFFECT and "78, not 77" in row["message"]
+        assert path.read_text().strip() == "78"
     finally:
         path.write_text(old)
-
-
-def test_a_nice_value_that_was_not_set_is_noticed(binaries):
-    class Forgetful(Niced):
-        def wrapper(self):
-            return ()
-
-    row = run_once(program("sleep 0.02"), (Treatment("nice", [Forgetful(5)]),))
-    assert row["status"] == NOT_IN_EFFECT and f"nice value {os.nice(0)}, not 5" in row["message"]
 
 
 def test_a_program_that_puts_its_own_layout_back_is_noticed(binaries):
     """personality(0) acts at the next exec, and the kernel tells it at once."""
     if not NoRandomisation().possible():
         pytest.skip("the personality may not be changed here")
-    row = run_once(
-        *treat_workload(
-            [NoRandomisation()],
-            python("import ctypes, time; ctypes.CDLL(None).personality(0); time.sleep(0.2)"),
-        )
-    )
+    code = "import ctypes, time; ctypes.CDLL(None).personality(0); time.sleep(0.2)"
+    row = run_once(*treat_workload([NoRandomisation()], python(code)))
     assert row["status"] == NOT_IN_EFFECT and "addresses random" in row["message"]
 
 
 def test_a_campaign_does_not_count_runs_without_their_mitigation(binaries, tmp_path, nothing_left):
     """It records them, tries again, and gives up with the reason."""
     workload, attachments = treat_workload("openmp-passive", program("sleep 0.03"))
-    campaign = Campaign(
-        tmp_path / "runs",
-        [Cell("openmp-passive", workload, attachments=attachments)],
-        2,
-        max_failures=2,
-    )
+    cell = Cell("openmp-passive", workload, attachments=attachments)
+    campaign = Campaign(tmp_path / "runs", [cell], 2, max_failures=2)
     with pytest.raises(RunError, match=NOT_IN_EFFECT):
         campaign.run()
     assert len(campaign.runs()) == 2 and finished(campaign.runs()).empty
@@ -201,32 +143,13 @@ def test_treated_and_untreated_runs_are_interleaved_and_told_apart(
     if not mitigations()["statistics-rarely"].possible():
         pytest.skip("this user may not change sysctls")
     path = "/proc/sys/vm/stat_interval"
+    workload = program(f"cat {path}", seconds=r"(?P<seconds>\d+)")
     old = float(Path(path).read_text())
-    runs = finished(
-        Campaign(
-            tmp_path,
-            treatment_cells(
-                program(f"cat {path}", seconds=r"(?P<seconds>\d+)"), ["statistics-rarely"]
-            ),
-            4,
-        ).run()
-    )
-    assert runs.groupby("cell")["seconds"].unique().map(list).to_dict() == {
-        "baseline": [old],
-        "statistics-rarely": [120.0],
-    }
-    assert dict(zip(runs["cell"], runs["mitigation"])) == {
-        "baseline": "none",
-        "statistics-rarely": "statistics-rarely",
-    }
-    assert (
-        set(runs["round"]) == {0, 1, 2, 3} and len(set(runs.groupby("round")["cell"].first())) == 2
-    ), "the order changes from round to round"
-
-
-def test_a_mitigation_that_is_not_possible_says_so_before_anything_is_run():
-    with pytest.raises(Unavailable, match="there is no library nonsense"):
-        treat_workload([Preload("nonsense")], program("true"))
+    runs = finished(Campaign(tmp_path, treatment_cells(workload, ["statistics-rarely"]), 4).run())
+    seen = set(zip(runs["cell"], runs["mitigation"], runs["seconds"]))
+    treated = ("statistics-rarely", "statistics-rarely", 120.0)
+    assert seen == {("baseline", "none", old), treated}
+    assert set(runs["round"]) == {0, 1, 2, 3}
 
 
 KILLED = """
@@ -269,21 +192,12 @@ def test_all_is_undone_after_a_sigkill(binaries):
     """One of each kind of action on the machine, all at once in a process that is killed in the
     middle of a run.
     """
-    possible = [
-        text
-        for text in STATE
-        if eval(text, {"settings": settings, "disturbances": disturbances}).possible()
-    ]
+    names = {"settings": settings, "disturbances": disturbances}
+    possible = [text for text in STATE if eval(text, names).possible()]
     before = {text: STATE[text]() for text in possible}
+    code = textwrap.dedent(KILLED).replace("ACTIONS", f"[{', '.join(possible)}]")
     child = subprocess.Popen(
-        [
-            sys.executable,
-            "-c",
-            textwrap.dedent(KILLED).replace("ACTIONS", f"[{', '.join(possible)}]"),
-        ],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
     try:
         assert child.stdout.readline() == "running\n", child.stderr.read()
