@@ -495,24 +495,6 @@ def test_a_tracefs_instance_is_removed_and_its_selection_put_back(state):
 
 
 @as_root
-def test_a_tracefs_instance_is_removed_after_sigkill_of_everybody(python, state):
-    folder = instance("killed")
-    process = python(
-        "import os, sys; from nbhelpers.machine import kernel, settings; change ="
-        " settings.make_folder(sys.argv[1])\nclock = settings.Change([{'kind': 'write', 'path':"
-        " sys.argv[1] + '/trace_clock', 'new': 'mono'}])\nreadable = kernel.reachable(sys.argv[1] +"
-        " '/per_cpu/cpu0/trace_pipe_raw')\nreader = open(readable.__enter__(), 'rb')\n"
-        "os.fork() and print('ready', flush=True); sys.stdin.read()",
-        folder,
-    )
-    assert process.stdout.readline() == "ready\n" and exists(folder)
-    os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
-    assert eventually(lambda: not exists(folder))
-    assert eventually(lambda: journals(state) == [])
-
-
-@as_root
 def test_an_instance_in_use_is_warned_of_and_removed_later(state):
     folder = instance("busy")
     change = settings.make_folder(folder)

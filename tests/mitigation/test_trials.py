@@ -7,18 +7,9 @@ import pandas as pd
 import pytest
 from scipy.stats import binom
 
+from nbhelpers.mitigation import trials
 from nbhelpers.mitigation.report import tried_table
-from nbhelpers.mitigation.trials import (
-    HARMS,
-    HELPS,
-    MIXED,
-    NO_EFFECT,
-    NOT_AGAIN,
-    SEEMS,
-    TOO_FEW,
-    judge_trials,
-    open_verdict,
-)
+from nbhelpers.mitigation.trials import judge_trials, open_verdict
 
 TRIED = ("aslr-off", "jemalloc", "mimalloc", "tcmalloc")
 
@@ -39,8 +30,10 @@ def page(random, planted: float = 1.0, rounds: int = 16, slow: float = 0.0) -> t
         return runs(1.0, 0.05, rounds, random, slow), runs(mean, 0.05, rounds, random, slow)
 
     judged = judge_trials({name: pair(name) for name in TRIED})
-    again = judge_trials({name: pair(name) for name in TRIED if judged[name].verdict == SEEMS})
-    confirmed = [name for name, trial in again.items() if trial.verdict == SEEMS]
+    again = judge_trials(
+        {name: pair(name) for name in TRIED if judged[name].verdict == trials.SEEMS}
+    )
+    confirmed = [name for name, trial in again.items() if trial.verdict == trials.SEEMS]
     return {trial.verdict for trial in judged.values()}, confirmed
 
 
@@ -49,7 +42,7 @@ def test_of_200_placebos_none_is_confirmed_to_help(slow):
     """50 pages of 4; at most so many pages may seem to help as chance allows at 5 %."""
     random = np.random.default_rng(20 + int(10 * slow))
     pages = [page(random, slow=slow) for _ in range(50)]
-    seeming = sum(bool(verdicts & {SEEMS, MIXED}) for verdicts, _ in pages)
+    seeming = sum(bool(verdicts & {trials.SEEMS, trials.MIXED}) for verdicts, _ in pages)
     assert seeming <= binom.ppf(0.99, len(pages), 0.05)
     assert [confirmed for _, confirmed in pages if confirmed] == []
 
@@ -62,15 +55,13 @@ def test_a_planted_effect_is_confirmed(planted, rounds):
 
 
 @pytest.mark.parametrize(
-    "mean, spread, verdict",
+    "verdict, mean, spread",
     [
-        (0.8, 0.1, SEEMS),
-        (1.25, 0.1, HARMS),
-        (1.0, 0.01, SEEMS),
-        (1.25, 0.01, MIXED),
+        *((trials.SEEMS, 0.8, 0.1), (trials.SEEMS, 1.0, 0.01)),
+        *((trials.HARMS, 1.25, 0.1), (trials.MIXED, 1.25, 0.01)),
     ],
 )
-def test_a_verdict_needs_a_direction(mean, spread, verdict):
+def test_a_verdict_needs_a_direction(verdict, mean, spread):
     random = np.random.default_rng(3)
     pair = runs(1.0, 0.1, 60, random), runs(mean, spread, 60, random)
     trial = judge_trials({"aslr-off": pair})["aslr-off"]
@@ -84,7 +75,7 @@ def test_equal_runs_have_no_effect_or_too_few_rounds_and_the_rounds_that_would_d
         for name, rounds in (("aslr-off", 80), ("jemalloc", 12))
     }
     table = tried_table(judge_trials(pairs), {"aslr-off": "memory-layout"})
-    assert table["verdict"].to_dict() == {"aslr-off": NO_EFFECT, "jemalloc": TOO_FEW}
+    assert table["verdict"].to_dict() == {"aslr-off": trials.NO_EFFECT, "jemalloc": trials.TOO_FEW}
     assert np.isnan(table.loc["aslr-off", "needed"]) and table.loc["jemalloc", "needed"] > 12
     assert table.loc["aslr-off", "factor"] == "memory-layout"
     assert "would do" in open_verdict(table)
@@ -99,7 +90,7 @@ def test_what_helps_must_help_again():
         pair = runs(1, spread, rounds, random), runs(mean, spread, rounds, random)
         return tried_table(first, {}, judge_trials({"aslr-off": pair})).loc["aslr-off", "verdict"]
 
-    assert tried_table(first, {}).loc["aslr-off", "verdict"] == SEEMS
-    assert verdict(0.8, 0.1, 30) == HELPS
-    assert verdict(1.0, 0.02, 60) == verdict(1.2, 0.02, 30) == NOT_AGAIN
-    assert verdict(0.97, 0.1, 12) == SEEMS  # too few rounds neither confirm nor refute it
+    assert tried_table(first, {}).loc["aslr-off", "verdict"] == trials.SEEMS
+    assert verdict(0.8, 0.1, 30) == trials.HELPS
+    assert verdict(1.0, 0.02, 60) == verdict(1.2, 0.02, 30) == trials.NOT_AGAIN
+    assert verdict(0.97, 0.1, 12) == trials.SEEMS  # too few rounds neither confirm nor refute it

@@ -175,9 +175,6 @@ STATE = {
     "settings.InterruptsAway()": lambda: {
         path: path.read_text() for path in Path("/proc/irq").glob("[0-9]*/smp_affinity_list")
     },
-    "settings.Setting('/sys/devices/virtual/workqueue/cpumask', '1')": (
-        lambda: Path("/sys/devices/virtual/workqueue/cpumask").read_text()
-    ),
     "disturbances.CpuQuota(0.5)": lambda: folders("cpu"),
     "settings.Latency(0)": lambda: Path("/dev/cpu_dma_latency").open("rb", buffering=0).read(4),
 }
