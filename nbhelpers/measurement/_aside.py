@@ -5,6 +5,7 @@ deleted.
 import os
 import re
 import shutil
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
@@ -36,43 +37,29 @@ def put_runs_aside(
     leaving = [row for row in rows if row["cell"] in stale or run_key(row) in places]
     fresh = [row for row in leaving if run_key(row) not in places]
     if fresh:
-        place = _copied_aside(folder, fresh, series, stale, recorded)
+        place = new_aside(folder)
+        staging = place.with_name(".unfinished")
+        shutil.rmtree(staging, ignore_errors=True)  # of a crash: copies only
+        write_records(staging / "runs.jsonl", fresh)
+        keys = {(row["run"], row.get("t0_ns")) for row in fresh}
+        if leaving_series := [one for one in series if (one["run"], one["t0_ns"]) in keys]:
+            write_records(staging / "series.jsonl", leaving_series)
+        write_json(staging / "campaign.json", {**recorded, "aside": dict(stale)})
+        os.replace(staging, place)
         places |= {run_key(row): place for row in fresh}
-    if leaving:
-        _move_files(folder, {row["run"]: places[run_key(row)] for row in leaving})
+    # files that attachments wrote for single runs, such as traces/run-000012.osnoise.gz
+    homes = {row["run"]: places[run_key(row)] for row in leaving}
+    for name, number in list(files_of_runs(folder, caches=True)) if leaving else ():
+        if number in homes:
+            target = homes[number] / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            os.replace(folder / name, target)
     return {run_key(row) for row in leaving}
 
 
 def run_key(row: dict) -> tuple:
     """What distinguishes a run from every other."""
     return row["run"], row.get("t0_ns"), row.get("began_unix_s")
-
-
-def _copied_aside(
-    folder: Path, rows: list[dict], series: list[dict], stale: Mapping[str, str], recorded: dict
-) -> Path:
-    place = new_aside(folder)
-    staging = place.with_name(".unfinished")
-    shutil.rmtree(staging, ignore_errors=True)  # of a crash: copies only
-    keys = {(row["run"], row.get("t0_ns")) for row in rows}
-    write_records(staging / "runs.jsonl", rows)
-    leaving_series = [one for one in series if (one["run"], one["t0_ns"]) in keys]
-    if leaving_series:
-        write_records(staging / "series.jsonl", leaving_series)
-    write_json(staging / "campaign.json", {**recorded, "aside": dict(stale)})
-    os.replace(staging, place)
-    return place
-
-
-def _move_files(folder: Path, places: Mapping[int, Path]) -> None:
-    """Files that attachments wrote for single runs, such as traces/run-000012.osnoise.gz, move with
-    the runs; `places` maps the numbers of the runs to folders.
-    """
-    for name, number in list(files_of_runs(folder, caches=True)):
-        if number in places:
-            target = places[number] / name
-            target.parent.mkdir(parents=True, exist_ok=True)
-            os.replace(folder / name, target)
 
 
 def files_of_runs(folder: Path, caches: bool = False) -> Iterator[tuple[str, int]]:
@@ -97,22 +84,19 @@ def aside_notes(folder: Path, notes: Collection[str]) -> list[str]:
     """What lies aside and no note mentions, since a crash came between; a sentence for each
     reason.
     """
-    mentioned = " ".join(notes)
-    places = [place for place in aside_folders(folder) if f"aside/{place.name})" not in mentioned]
-    return [sentence for place in places for sentence in _sentences(place, folder.name)]
-
-
-def _sentences(place: Path, folder: str) -> list[str]:
-    rows = read_records(place / "runs.jsonl")
-    why = read_json(place / "campaign.json")["aside"]
-    cells_by_reason: dict[str, list[str]] = {}
-    for name in dict.fromkeys(row["cell"] for row in rows):
-        cells_by_reason.setdefault(why[name], []).append(name)
-    return [
-        f"{sum(row['cell'] in names for row in rows)} runs of {listed(names)} were put aside"
-        f" ({folder}/aside/{place.name}) and are measured anew: {reason}."
-        for reason, names in cells_by_reason.items()
-    ]
+    mentioned, sentences = " ".join(notes), []
+    for place in aside_folders(folder):
+        if f"aside/{place.name})" in mentioned:
+            continue
+        counts = Counter(row["cell"] for row in read_records(place / "runs.jsonl"))
+        why = read_json(place / "campaign.json")["aside"]
+        for reason in dict.fromkeys(why[name] for name in counts):
+            names = [name for name in counts if why[name] == reason]
+            sentences.append(
+                f"{sum(counts[name] for name in names)} runs of {listed(names)} were put aside"
+                f" ({folder.name}/aside/{place.name}) and are measured anew: {reason}."
+            )
+    return sentences
 
 
 def listed(names: list[str], most: int = 4) -> str:

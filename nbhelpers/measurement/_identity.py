@@ -2,16 +2,17 @@
 differ.
 """
 
-import hashlib
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Sequence
+from dataclasses import asdict
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from ..files import to_json
 from ..workloads import Workload, binary_folder, program_path
+from .seal import sha256
 
 FORMAT = "noisebook campaign 1"
 # what recorded data must agree in on a machine that did not measure them
@@ -25,29 +26,16 @@ _WORDS = {
 }
 
 
-def campaign_identity(
-    cells: Mapping[str, tuple[Workload, str, list[str]]],
-    seed: int,
-    folder: Path | None,
-    with_programs: bool = True,
+def cell_identity(
+    workload: Workload,
+    noise: str = "none",
+    accompanied: Sequence[str] = (),
+    folder: Path | None = None,
+    with_program: bool = False,
 ) -> dict:
-    """What the runs of a campaign are runs of; `cells` maps names to workload, noise and what
-    accompanies it. Holds wherever the campaign's `folder` is moved to.
+    """What the runs of a cell are runs of: its workload, its noise and what accompanies it. Holds
+    wherever the campaign's `folder` is moved to.
     """
-    identities = {
-        name: _cell_identity(*cell, folder, with_programs) for name, cell in cells.items()
-    }
-    return {"format": FORMAT, "seed": seed, "cells": identities}
-
-
-def command_identity(workload: Workload) -> list[str]:
-    """The command of a workload as a campaign records it."""
-    return _cell_identity(workload, "none", [], None, with_programs=False)["command"]
-
-
-def _cell_identity(
-    workload: Workload, noise: str, accompanied: list[str], folder: Path | None, with_programs: bool
-) -> dict:
     program = Path(workload.command[0])
     arguments = list(workload.command[1:])
     if folder is not None:
@@ -61,14 +49,14 @@ def _cell_identity(
         "env": dict(workload.env),
         "start": workload.start,
         "cpus": workload.cpus and list(workload.cpus),
-        "program_digest": program_digest(program) if with_programs else None,
+        "program_digest": program_digest(program) if with_program else None,
     }
     if workload.reader is not None:
-        identity["reader"] = json.loads(to_json(workload.reader.as_dict()))  # as it is read back
+        identity["reader"] = json.loads(to_json(asdict(workload.reader)))  # as it is read back
     # marks and process follow from `start`; studies were measured before there were other kinds
     if workload.region.kind not in ("marks", "process"):
         identity["region"] = workload.region.as_dict()
-    return identity | {"accompanied": accompanied}
+    return identity | {"accompanied": list(accompanied)}
 
 
 def _recorded_name(program: Path) -> str:
@@ -90,13 +78,12 @@ def program_digest(program: str | Path) -> str:
     """
     path = program_path(program)
     status = path.stat()
-    return _digest_of(path, status.st_mtime_ns, status.st_size, status.st_ino)
+    return _digest_of(path, status.st_mtime_ns, status.st_size, status.st_ino)[:16]
 
 
 @cache
 def _digest_of(path: Path, *_version: int) -> str:
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()[:16]
+    return sha256(path)
 
 
 def stale_cells(recorded: dict, identity: dict) -> dict[str, str]:
@@ -108,7 +95,8 @@ def stale_cells(recorded: dict, identity: dict) -> dict[str, str]:
         return dict.fromkeys(old, f"another seed ({recorded['seed']}, now {identity['seed']})")
     stale = {}
     for name in sorted(old.keys() & new.keys()):
-        words = [_WORDS.get(key, key) for key in _differing_keys(old[name], new[name])]
+        keys = sorted(old[name].keys() | new[name].keys())
+        words = [_WORDS.get(key, key) for key in keys if old[name].get(key) != new[name].get(key)]
         if words:
             stale[name] = f"another {', another '.join(words)}"
     return stale
@@ -130,8 +118,3 @@ def portable_differences(recorded: dict, identity: dict) -> list[str]:
             if old.get(key) != new.get(key)
         ]
     return lines
-
-
-def _differing_keys(old: dict, new: dict) -> list[str]:
-    """Keys in which two identities of a cell differ."""
-    return [key for key in sorted(old.keys() | new.keys()) if old.get(key) != new.get(key)]

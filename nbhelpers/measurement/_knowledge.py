@@ -176,17 +176,21 @@ def read_layer(path: str | os.PathLike) -> Layer:
     path = Path(path)
     content = read_yaml(path, "metric layer", fast=True)
     _check(content, path)
-    layer = _layer(content)
-    _check_ids(layer, path)
+    layer = Layer(
+        content["layer"],
+        sources=tuple(map(_source, content["sources"])),
+        derived=tuple(map(_metric, content.get("derived", ()))),
+        **{key: content[key] for key in _PLAIN if key in content},
+    )
+    ids = [metric.id for metric in layer.metrics]
+    if repeated := {name for name in ids if ids.count(name) > 1}:
+        raise InputError(
+            f"the metric layer has '{min(repeated)}' twice",
+            where=path,
+            why="two counters cannot share a column",
+        )
     _check_files(layer, path)
     return layer
-
-
-def _layer(content: dict) -> Layer:
-    plain = {key: content[key] for key in _PLAIN if key in content}
-    sources = tuple(map(_source, content["sources"]))
-    derived = tuple(map(_metric, content.get("derived", ())))
-    return Layer(content["layer"], sources=sources, derived=derived, **plain)
 
 
 def _source(entry: dict) -> Source:
@@ -215,17 +219,6 @@ def _schema() -> dict:
     return read_json(SCHEMA)
 
 
-def _check_ids(layer: Layer, path: Path) -> None:
-    ids = [metric.id for metric in layer.metrics]
-    repeated = {name for name in ids if ids.count(name) > 1}
-    if repeated:
-        raise InputError(
-            f"the metric layer has '{min(repeated)}' twice",
-            where=path,
-            why="two counters cannot share a column",
-        )
-
-
 def _check_files(layer: Layer, path: Path) -> None:
     """Only counters of the kernel are read: a layer from elsewhere names no other file."""
     for source in layer.sources:
@@ -249,10 +242,8 @@ def _is_counter_file(path: str) -> bool:
 def layers() -> dict[str, Layer]:
     """All layers that come with Noisebook, by name; rusage, which every run has, is the first."""
     found = [read_layer(path) for path in sorted(FOLDER.glob("*.yml"))]
-    return {
-        layer.name: layer
-        for layer in sorted(found, key=lambda layer: (layer.name != "rusage", layer.name))
-    }
+    found.sort(key=lambda layer: (layer.name != "rusage", layer.name))
+    return {layer.name: layer for layer in found}
 
 
 def find_layer(name: str | os.PathLike) -> Layer:
@@ -280,14 +271,8 @@ def find_layer(name: str | os.PathLike) -> Layer:
 @cache
 def metric_of(column: str) -> Metric | None:
     """The metric of a column, over all layers; None: no layer makes it."""
-    return next(
-        (
-            metric
-            for layer in (*layers().values(), *_user_layers.values())
-            if (metric := layer.metric_of(column))
-        ),
-        None,
-    )
+    found = (layer.metric_of(column) for layer in (*layers().values(), *_user_layers.values()))
+    return next(filter(None, found), None)
 
 
 def every_metric() -> Iterator[tuple[Layer, Metric]]:

@@ -68,36 +68,21 @@ def _tracepoint(name: str) -> int:
         return privileged.tracepoint(*name.split(":", 1))
 
 
-def open_inherited(
-    kind: int,
-    config: int,
-    pid: int,
-    user_only: bool = False,
-    group: int = -1,
-    disabled: bool = False,
-) -> int:
-    """A counter on one thread (0: this one) and all that it starts from now on; returns a file
-    descriptor. Errors as `perf_event.open_counter`.
-    """
-    flags = _DISABLED * disabled | _INHERIT | EXCLUDE_KERNEL_AND_HYPERVISOR * user_only
-    return open_counter(kind, config, pid, flags=flags, group=group)
-
-
 @cache
-def available(events: tuple[str, ...]) -> tuple[dict[str, tuple[int, int, bool]], dict[str, str]]:
-    """Those of the events that can be opened here, as (type, config, user only), and for the others
-    the reason.
+def available(events: tuple[str, ...]) -> tuple[dict[str, tuple[int, int, int]], dict[str, str]]:
+    """Those of the events that can be opened here, as (type, config, flags), and for the others
+    the reason. What a thread starts inherits its counters.
     """
     usable, missing = {}, {}
     for name in events:
-        for user_only in (False,) if name in _NEEDS_KERNEL else (False, True):
+        for excluded in (0,) if name in _NEEDS_KERNEL else (0, EXCLUDE_KERNEL_AND_HYPERVISOR):
             try:
                 kind, config = event_config(name)
-                os.close(open_inherited(kind, config, 0, user_only))
+                os.close(open_counter(kind, config, flags=_INHERIT | excluded))
             except OSError as error:
                 missing[name] = _reason(error, name)
             else:
-                usable[name] = (kind, config, user_only)
+                usable[name] = (kind, config, _INHERIT | excluded)
                 missing.pop(name, None)
                 break
     return usable, missing
@@ -165,40 +150,39 @@ class PerfReader(MetricReader):
             self._hold(usable)
             for thread in sorted(threads_of(pid)) if usable else ():
                 leaders: dict[str, int] = {}
-                for name, (kind, config, user_only) in usable.items():
-                    self._open_on_thread(
-                        self._counted[name], (kind, config, thread, user_only), leaders
-                    )
+                for name, event in usable.items():
+                    self._open_on_thread(self._counted[name], event, thread, leaders)
         except BaseException:
             self.close()
             raise
 
-    def _hold(self, usable: dict[str, tuple[int, int, bool]]) -> None:
+    def _hold(self, usable: dict[str, tuple[int, int, int]]) -> None:
         """Keep a counter that counts nothing on each tracepoint: with its last counter a tracepoint
         is switched off, which takes the kernel 20 ms.
         """
         if not self._held:
             for kind, config, _ in usable.values():
                 if kind == TRACEPOINT:
-                    self._held.append(open_inherited(kind, config, 0, disabled=True))
+                    self._held.append(open_counter(kind, config, flags=_INHERIT | _DISABLED))
 
     def _open_on_thread(
-        self, metric: Metric, arguments: tuple[int, int, int, bool], leaders: dict[str, int]
+        self, metric: Metric, event: tuple[int, int, int], thread: int, leaders: dict[str, int]
     ) -> None:
+        kind, config, flags = event
         group = metric.where.get("group", "")
         try:
             try:
-                fd = open_inherited(*arguments, group=leaders.get(group, -1))
+                fd = open_counter(kind, config, thread, -1, flags, leaders.get(group, -1))
             except OSError as error:
                 if error.errno != errno.EINVAL or group not in leaders:
                     raise
                 # more events than the hardware can count together: this one takes turns alone
-                fd = open_inherited(*arguments)
+                fd = open_counter(kind, config, thread, -1, flags)
         except OSError as error:
             if error.errno == errno.EMFILE:
                 raise Unavailable(
                     "too few file descriptors for a counter on every thread",
-                    where=f"thread {arguments[2]}, {metric.id}",
+                    where=f"thread {thread}, {metric.id}",
                     fix="ulimit -n 65536",
                 ) from None
             if error.errno != errno.ESRCH:  # the thread has ended meanwhile
@@ -210,14 +194,10 @@ class PerfReader(MetricReader):
 
     def read(self) -> dict[str, float]:
         """Column: value since `open`, as it is now."""
-        return totals(
-            [(metric, *read_counter(fd)) for metric, fd in self._open],
-            self._shares,
-            self._user_only(),
-        )
-
-    def _user_only(self) -> bool:
-        return any(user_only for _, _, user_only in available(tuple(self._counted))[0].values())
+        usable, _ = available(tuple(self._counted))
+        user_only = any(flags & EXCLUDE_KERNEL_AND_HYPERVISOR for _, _, flags in usable.values())
+        readings = [(metric, *read_counter(fd)) for metric, fd in self._open]
+        return totals(readings, self._shares, user_only)
 
     def shut(self) -> None:
         """The run is over: close its counters."""

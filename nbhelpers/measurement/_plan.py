@@ -41,8 +41,10 @@ def missing_runs(
     """
     place = {cell.name: at for at, cell in enumerate(cells)}
     wanted_pairs = _compared_pairs(cells)
-    present = _present([(number, name) for number, name in done if name in place], place)
-    together = _together([seen for number, seen in present.items() if number < first], len(cells))
+    present = _present(done, place)
+    before = np.array([seen for number, seen in present.items() if number < first], dtype=int)
+    before = before.reshape(-1, len(cells))
+    together = before.T @ before  # in how many rounds each two cells were both measured
     missing: list[tuple[int, Any]] = []
     number = first
     while (needed := (wanted_pairs & (together < rounds)).any(axis=1)).any():
@@ -61,7 +63,7 @@ def first_rounds(done: Sequence[tuple[int, str]], cells: Sequence[Any], rounds: 
     place = {cell.name: at for at, cell in enumerate(cells)}
     wanted_pairs = _compared_pairs(cells)
     together = np.zeros((len(cells), len(cells)), int)
-    present = _present([one for one in done if one[1] in place], place)
+    present = _present(done, place)
     for number in sorted(present):
         together += np.outer(present[number], present[number])
         if not (wanted_pairs & (together < rounds)).any():
@@ -83,13 +85,6 @@ def _present(done: Sequence[tuple[int, str]], place: dict[str, int]) -> dict[int
     """Round -> which cells were measured in it."""
     found: dict[int, np.ndarray] = {}
     for number, name in done:
-        found.setdefault(number, np.zeros(len(place), bool))[place[name]] = True
+        if name in place:
+            found.setdefault(number, np.zeros(len(place), bool))[place[name]] = True
     return found
-
-
-def _together(rounds: list[np.ndarray], cells: int) -> np.ndarray:
-    """In how many rounds each two cells were both measured (cells × cells)."""
-    if not rounds:
-        return np.zeros((cells, cells), int)
-    table = np.array(rounds, dtype=float)
-    return (table.T @ table).astype(int)

@@ -5,7 +5,6 @@ Owns the barrier's pipes and the poll loop (CONTRIBUTING.md, "How a run goes"); 
 what is measured.
 """
 
-import fcntl
 import os
 import resource
 import select
@@ -31,8 +30,7 @@ _MOMENT_S = 0.1
 
 
 class Child:
-    """A process started by nbstart, with its pipes; use as a context: what is still alive at its
-    end is killed and reaped.
+    """A process started by nbstart, with its pipes; `close` kills and reaps what is still alive.
 
     Attributes
     ----------
@@ -82,6 +80,9 @@ class Child:
             raise
 
     def _start(self, workload: Workload) -> None:
+        while (fd := os.open(os.devnull, os.O_RDWR)) < 3:
+            pass  # a parent closed this standard stream: no pipe may get its number
+        os.close(fd)
         make_pipe = stamped_pair if self.watch.stamped else os.pipe
         (output, printed), (errors, complained) = self._pipe(make_pipe), self._pipe(make_pipe)
         capture = StampedCapture if self.watch.stamped else Capture
@@ -94,7 +95,8 @@ class Child:
         self.pidfd = os.pidfd_open(self.pid)
         self._fds.append(self.pidfd)
         for fd in (printed, complained, *barrier.values()):
-            self._close_fd(fd)
+            self._fds.remove(fd)
+            os.close(fd)
         self._poll = select.poll()
         for fd in (self.pidfd, self.watch.arrivals, self.output.fd, self.errors.fd):
             self._poll.register(fd, select.POLLIN)
@@ -154,25 +156,10 @@ class Child:
             ) from None
 
     def _pipe(self, make: Callable[[], tuple[int, int]] = os.pipe) -> tuple[int, int]:
-        """A pipe, or sockets, above the standard streams, which a parent may have closed."""
-        ends = []
-        for fd in make():
-            if fd < 3:
-                low, fd = fd, fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 3)
-                os.close(low)
-            self._fds.append(fd)
-            ends.append(fd)
-        return ends[0], ends[1]
-
-    def _close_fd(self, fd: int) -> None:
-        self._fds.remove(fd)
-        os.close(fd)
-
-    def __enter__(self) -> "Child":
-        return self
-
-    def __exit__(self, *_) -> None:
-        self.close()
+        """A pipe, or sockets."""
+        ends = make()
+        self._fds += ends
+        return ends
 
     def _preload_name(self, library: Path) -> str:
         """LD_PRELOAD is a list that blanks and colons separate: a path that holds one is named by a
@@ -211,14 +198,6 @@ class Child:
                 if arrived:
                     return self.end_ns is None
         return False
-
-    def release(self, lead_ns: int) -> int:
-        """Write the start time, `lead_ns` from now, and return it; a process that died meanwhile
-        shows at its end.
-        """
-        t0_ns = time.monotonic_ns() + lead_ns
-        self.watch.release(t0_ns)
-        return t0_ns
 
     def await_end(self, seconds: float, following: Sequence[Attachment] = ()) -> bool:
         """Whether the process ended in time; it is reaped then, and what it had printed is there.
@@ -304,10 +283,6 @@ class Child:
                 if run_groups.members(group):
                     run_groups.end_group(group)
 
-    def _in_groups(self) -> set[int]:
-        """The processes in its groups that live."""
-        return {pid for group in self._groups for pid in run_groups.members(group)}
-
     def _kill_groups(self) -> None:
         self._end_groups()
         with suppress(ProcessLookupError, PermissionError):
@@ -317,15 +292,11 @@ class Child:
         """Remember the children that others of this process started since, such as injectors: they
         are not the run's.
         """
-        self._foreign_children |= {
-            pid for pid in children() - self._foreign_children - {self.pid} if not self._owns(pid)
-        }
-
-    def _owns(self, pid: int) -> bool:
-        return belongs_to_run(pid, self.pid, self._mark)
+        self._foreign_children = children() - {self.pid, *self._adopted()}
 
     def _adopted(self) -> set[int]:
-        return {pid for pid in children() - self._foreign_children if self._owns(pid)}
+        found = children() - self._foreign_children
+        return {pid for pid in found if belongs_to_run(pid, self.pid, self._mark)}
 
     def _sweep(self) -> list[str]:
         """Kill until nothing is found, as a process may start another while we look; returns the
@@ -343,7 +314,8 @@ class Child:
         return sorted(names.values())
 
     def _living(self) -> set[int]:
-        return {*self._in_groups(), *run_groups.living(self._adopted())}
+        in_groups = (pid for group in self._groups for pid in run_groups.members(group))
+        return {*in_groups, *run_groups.living(self._adopted())}
 
 
 def _ours(name: str) -> Path:

@@ -213,11 +213,6 @@ def _group_folder(controller: str, membership: str, root: str) -> str | None:
     return None
 
 
-def _columns(metric: Metric) -> list[int]:
-    columns = metric.where.get("column", 0)
-    return [columns] if isinstance(columns, int) else columns
-
-
 def _selected(metric: Metric, raw: dict) -> dict[str, float]:
     """What of a file's rows belongs to a metric: part that the `*` of its id stands for: value."""
     keys, where = metric.where.get("key", ""), metric.where
@@ -230,7 +225,7 @@ def _selected(metric: Metric, raw: dict) -> dict[str, float]:
     )
     numbers: dict[str, float] = {}
     for name in names:
-        value = _number(raw[name], _columns(metric), where.get("scale", 1))
+        value = _number(raw[name], where.get("column", 0), where.get("scale", 1))
         if value is not None:
             numbers[name] = value
     if "*" in metric.id and "combine" not in where:
@@ -254,12 +249,13 @@ def _named(
     return [name for name in names if matches(name, patterns) and not matches(name, left_out)]
 
 
-def _number(words: list, columns: list[int], scale: float | str) -> float | None:
+def _number(words: list, columns: int | list[int], scale: float | str) -> float | None:
     """The sum of some words of a row; None where the kernel wrote something else."""
+    chosen = [columns] if isinstance(columns, int) else columns
     try:
         values = [
             word if isinstance(word, (int, float)) else _plain(word)
-            for word in (words[column] for column in columns)
+            for word in (words[column] for column in chosen)
         ]
     except (ValueError, IndexError):
         return None

@@ -32,64 +32,9 @@ _FIELDS = (
 )  # from byte 16 on
 
 
-class Taskstats:
-    """Questions to the kernel about processes; needs CAP_NET_ADMIN."""
-
-    def __init__(self):
-        self._socket = socket.socket(
-            socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, _NETLINK_GENERIC
-        )
-        try:
-            self._socket.settimeout(1)
-            self._socket.bind((0, 0))
-            answer = self._query(_CONTROLLER, _GET_FAMILY, _FAMILY_NAME, b"TASKSTATS\0")
-            (self._family,) = struct.unpack("H", answer[_FAMILY_ID])
-        except BaseException:
-            self.close()
-            raise
-
-    def of(self, pid: int) -> dict[str, int]:
-        """The sums over the threads of a process.
-
-        Raises
-        ------
-        OSError
-            ESRCH: no such process, not even one that waits to be reaped; EPERM: not allowed.
-        """
-        asked = struct.pack("I", pid)
-        found = self._query(self._family, _TASKSTATS_GET, _BY_PROCESS, asked)
-        answer = _attributes(found[_ANSWER_PROCESS])
-        return dict(zip(_FIELDS, struct.unpack_from(f"{len(_FIELDS)}Q", answer[_STATS], 16)))
-
-    def _query(self, family: int, command: int, attribute: int, value: bytes) -> dict[int, bytes]:
-        padded = value + b"\0" * (-len(value) % 4)
-        body = struct.pack("BBHHH", command, 1, 0, 4 + len(value), attribute) + padded
-        self._socket.send(struct.pack("IHHII", 16 + len(body), family, 1, 0, 0) + body)
-        answer = self._socket.recv(1 << 14)
-        if struct.unpack_from("H", answer, 4)[0] == 2:  # NLMSG_ERROR
-            code = -struct.unpack_from("i", answer, 16)[0]
-            raise OSError(code, os.strerror(code))
-        return _attributes(answer[20:])
-
-    def close(self) -> None:
-        """Close the socket."""
-        self._socket.close()
-
-
-def _attributes(data: bytes) -> dict[int, bytes]:
-    found, at = {}, 0
-    while at + 4 <= len(data):
-        length, kind = struct.unpack_from("HH", data, at)
-        if length < 4:
-            break
-        found[kind & 0x3FFF] = data[at + 4 : at + length]
-        at += (length + 3) & ~3
-    return found
-
-
 class TaskstatsReader(MetricReader):
-    """The metrics of a source of taskstats; `field` of a metric is one of timeslices, wait_ns,
-    io_wait_ns, cpu_ns, ….
+    """The metrics of a source of taskstats, which needs CAP_NET_ADMIN; `field` of a metric is one
+    of timeslices, wait_ns, io_wait_ns, cpu_ns, ….
 
     A process whose threads all ended but that never had a second one is not summed up by the
     kernel; until it is reaped its schedstat has the same numbers.
@@ -97,13 +42,13 @@ class TaskstatsReader(MetricReader):
 
     def __init__(self, source: Source, root: str | Path = "/"):
         super().__init__(source)
-        self._pid = 0
-        self._taskstats: Taskstats | None = None
+        self._pid = self._family = 0
+        self._socket: socket.socket | None = None
 
     def lacking(self) -> str:
         """Why nothing can be read here; "" if something can."""
         try:
-            self._opened().of(os.getpid())
+            self._sums(os.getpid())
         except OSError as error:
             return (
                 f"taskstats does not answer: {error.strerror} (it needs CONFIG_TASKSTATS, and root"
@@ -115,10 +60,6 @@ class TaskstatsReader(MetricReader):
             self.close()
         return ""
 
-    def _opened(self) -> Taskstats:
-        self._taskstats = self._taskstats or Taskstats()
-        return self._taskstats
-
     def open(self, pid: int) -> None:
         """A run is about to start."""
         self._pid = pid
@@ -126,7 +67,7 @@ class TaskstatsReader(MetricReader):
     def read(self) -> dict[str, float]:
         """Column: value, as it is now."""
         with suppress(OSError, KeyError, struct.error):
-            sums = self._opened().of(self._pid)
+            sums = self._sums(self._pid)
             if not sums["timeslices"]:
                 with open(f"/proc/{self._pid}/schedstat") as file:
                     cpu_ns, wait_ns, timeslices = map(int, file.read().split())
@@ -136,6 +77,49 @@ class TaskstatsReader(MetricReader):
 
     def close(self) -> None:
         """Close the socket; the next reading opens it again."""
-        if self._taskstats is not None:
-            self._taskstats.close()
-            self._taskstats = None
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
+
+    def _sums(self, pid: int) -> dict[str, int]:
+        """The sums over the threads of a process.
+
+        Raises
+        ------
+        OSError
+            ESRCH: no such process, not even one that waits to be reaped; EPERM: not allowed.
+        """
+        if self._socket is None:
+            self._socket = socket.socket(
+                socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, _NETLINK_GENERIC
+            )
+            self._socket.settimeout(1)
+            self._socket.bind((0, 0))
+            answer = self._query(_CONTROLLER, _GET_FAMILY, _FAMILY_NAME, b"TASKSTATS\0")
+            (self._family,) = struct.unpack("H", answer[_FAMILY_ID])
+        asked = struct.pack("I", pid)
+        found = self._query(self._family, _TASKSTATS_GET, _BY_PROCESS, asked)
+        answer = _attributes(found[_ANSWER_PROCESS])
+        return dict(zip(_FIELDS, struct.unpack_from(f"{len(_FIELDS)}Q", answer[_STATS], 16)))
+
+    def _query(self, family: int, command: int, attribute: int, value: bytes) -> dict[int, bytes]:
+        assert self._socket is not None  # `_sums` has opened it
+        padded = value + b"\0" * (-len(value) % 4)
+        body = struct.pack("BBHHH", command, 1, 0, 4 + len(value), attribute) + padded
+        self._socket.send(struct.pack("IHHII", 16 + len(body), family, 1, 0, 0) + body)
+        answer = self._socket.recv(1 << 14)
+        if struct.unpack_from("H", answer, 4)[0] == 2:  # NLMSG_ERROR
+            code = -struct.unpack_from("i", answer, 16)[0]
+            raise OSError(code, os.strerror(code))
+        return _attributes(answer[20:])
+
+
+def _attributes(data: bytes) -> dict[int, bytes]:
+    found, at = {}, 0
+    while at + 4 <= len(data):
+        length, kind = struct.unpack_from("HH", data, at)
+        if length < 4:
+            break
+        found[kind & 0x3FFF] = data[at + 4 : at + length]
+        at += (length + 3) & ~3
+    return found

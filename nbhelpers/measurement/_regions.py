@@ -20,7 +20,6 @@ from ._output import Capture, NoRegion
 from ._stamps import StampedCapture
 
 _RECORD = struct.Struct("=7q")  # struct nb_record of workloads/nbregion.h
-_ENDS = ("begin", "end")
 _NOTE = struct.Struct("=2i")
 _UNBUFFERED = {"PYTHONUNBUFFERED": "1", "GFORTRAN_UNBUFFERED_PRECONNECTED": "y"}
 
@@ -179,7 +178,7 @@ class LinesWatch(Watch):
         self.env = {"NOISEBOOK_REGION": "lines"}
         self.env |= {name: value for name, value in _UNBUFFERED.items() if name not in os.environ}
         self._patterns = {
-            which: re.compile(getattr(region, which), re.MULTILINE) for which in _ENDS
+            which: re.compile(getattr(region, which), re.MULTILINE) for which in ("begin", "end")
         }
         self._streams: tuple[StampedCapture, ...] = ()
 
@@ -197,10 +196,10 @@ class LinesWatch(Watch):
             which: [stamp for stream in self._streams for stamp in stream.stamps_of(pattern)]
             for which, pattern in self._patterns.items()
         }
-        for which, pattern in self._patterns.items():
-            if not found[which]:
-                place = f"the {which} of its region"
-                raise NoRegion(f"no line of its output matches {pattern.pattern!r}, {place}")
+        for which, stamps in found.items():
+            if not stamps:
+                sought = f"{self._patterns[which].pattern!r}, the {which} of its region"
+                raise NoRegion(f"no line of its output matches {sought}")
         return _paired(found["begin"], found["end"])
 
 
@@ -229,12 +228,11 @@ def _paired(begins: list[int], ends: list[int]) -> Times:
     if max(begins) >= last:
         raise NoRegion("it begins again after its last end")
     paused_ns, paused_since = 0, None
-    stamps = [(one, "begin") for one in begins] + [(one, "end") for one in ends]
-    for stamp, which in sorted(stamps):
-        if which == "begin" and paused_since is not None:
-            paused_ns, paused_since = paused_ns + stamp - paused_since, None
-        elif which == "end" and stamp > first:
+    for stamp, is_end in sorted([(one, False) for one in begins] + [(one, True) for one in ends]):
+        if is_end and stamp > first:
             paused_since = stamp
+        elif not is_end and paused_since is not None:
+            paused_ns, paused_since = paused_ns + stamp - paused_since, None
     return Times(first, last, paused_ns)
 
 

@@ -121,12 +121,11 @@ def _value_of(report: Report, reader: Reader, sources: Sources) -> int | float |
     text = sources.text(reader, report.file)
     if report.pattern is not None:
         return _by_pattern(report, report.pattern, text)
-    if report.file is None:
-        text = sources.output
-    if report.path is not None:
-        value = _by_path(report, report.path, text)
+    text = sources.output if report.file is None else text
+    if report.path is None:
+        value: int | float | str = _by_column(report, text)
     else:
-        value = _by_column(report, text)
+        value = _by_path(report, report.path, text)
     return number(value.strip()) if isinstance(value, str) else value
 
 
@@ -213,16 +212,15 @@ def tables_and_series(reader: Reader, text: str) -> tuple[dict, dict]:
 
 
 def _table_columns(table: Table, text: str) -> dict[str, int | float | str]:
-    headings: list[tuple[int, str]] = []
-    if table.section:
-        matches = re.finditer(table.section, text, re.MULTILINE)
-        headings = [(match.start(), match["section"]) for match in matches]
+    found = re.finditer(table.section, text, re.MULTILINE) if table.section else ()
+    headings = [(match.start(), match["section"]) for match in found]
     columns: dict[str, int | float | str] = {}
     for row in re.finditer(table.row, text, re.MULTILINE):
         section = next((name for at, name in reversed(headings) if at < row.start()), "")
+        named = {"name": row.groupdict().get("name"), "section": section}
         words = {
-            "name": _column_word(row.groupdict().get("name")),
-            "section": _column_word(section),
+            key: re.sub(r"[^a-z0-9]+", "_", (text or "").lower()).strip("_")
+            for key, text in named.items()
         }
         columns |= {
             column.format_map(words): number(row[group])
@@ -230,7 +228,3 @@ def _table_columns(table: Table, text: str) -> dict[str, int | float | str]:
             if row[group] is not None
         }
     return columns
-
-
-def _column_word(text: str | None) -> str:
-    return re.sub(r"[^a-z0-9]+", "_", (text or "").lower()).strip("_")

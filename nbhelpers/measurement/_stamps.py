@@ -54,7 +54,9 @@ class StampedCapture(Capture):
             return False
         self.open = bool(ancillary)  # a message has a stamp, even an empty one; the end has none
         if self.open:
-            self._take(bytes(self._buffer[:length]), _monotonic_of(ancillary[0][2]))
+            seconds, ns = struct.unpack("=qq", ancillary[0][2])
+            stamp_ns = seconds * 10**9 + ns + _monotonic_less_realtime_ns()
+            self._take(bytes(self._buffer[:length]), stamp_ns)
         return self.open
 
     def _take(self, data: bytes, stamp_ns: int) -> None:
@@ -90,11 +92,6 @@ def stamped_pair() -> tuple[int, int]:
     except PermissionError:
         theirs.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _ROOM_FOR_A_WRITE // 2)
     return ours.detach(), theirs.detach()
-
-
-def _monotonic_of(timespec: bytes) -> int:
-    seconds, nanoseconds = struct.unpack("=qq", timespec)
-    return seconds * 10**9 + nanoseconds + _monotonic_less_realtime_ns()
 
 
 def _monotonic_less_realtime_ns() -> int:

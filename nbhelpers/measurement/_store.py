@@ -10,7 +10,7 @@ import fcntl
 import os
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from ..errors import InputError
@@ -19,7 +19,7 @@ from ..reading import read_json
 from ..records import append_record, read_records, write_records
 from ._aside import aside_notes, listed, put_runs_aside, run_key
 from ._identity import FORMAT, portable_differences, stale_cells
-from .seal import break_seal, first_free_run, repaired, seal_folder
+from .seal import break_seal, first_free_run, repaired
 
 
 class Store:
@@ -74,17 +74,36 @@ class Store:
         if self.folder is None:
             yield
             return
-        fd = _open_lock(self.folder)
-        try:
-            yield
-        finally:
+        with ExitStack() as stack:
+            try:
+                self.folder.mkdir(parents=True, exist_ok=True)
+                lock = os.open(self.folder / ".lock", os.O_RDWR | os.O_CREAT, 0o644)
+            except OSError as error:
+                raise InputError(
+                    f"cannot measure into this folder: {error.strerror}",
+                    where=self.folder,
+                    fix="choose another folder",
+                ) from None
+            stack.callback(os.close, lock)
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise InputError(
+                    "another campaign is measuring into this folder",
+                    where=self.folder,
+                    why=(
+                        "two at the same time would disturb each other and give two runs the same"
+                        " number"
+                    ),
+                    fix="wait for it, or measure into another folder",
+                ) from None
             # explicitly: an attachment may have forked a process that holds a copy
-            fcntl.flock(fd, fcntl.LOCK_UN)
-            os.close(fd)
+            stack.callback(fcntl.flock, lock, fcntl.LOCK_UN)
+            yield
 
     def epoch(self) -> int:
         """How often the cells of the campaign have changed after something was measured."""
-        return len(self._epochs()) - 1
+        return len(self._campaign().get("epochs", ())) - 1
 
     def notes(self) -> list[str]:
         """How the campaign grew, a sentence each."""
@@ -107,63 +126,57 @@ class Store:
         recorded = self._campaign() or {**identity, "cells": {}}
         damage = repaired(self.folder)
         stale = stale_cells(recorded, identity)
-        self._put_aside(self.folder, stale, recorded)
+        rows = self._put_aside(self.folder, stale, recorded)
         moved = aside_notes(self.folder, recorded.get("notes", []))
-        epochs, names = self._epochs(), sorted(identity["cells"])
+        epochs, names = list(recorded.get("epochs", [])), sorted(identity["cells"])
         growth = _growth(
-            set(epochs[-1] if epochs else ()), set(names), {row["cell"] for row in self.rows()}
+            set(epochs[-1] if epochs else ()), set(names), {row["cell"] for row in rows}
         )
+        if stale or moved or not epochs or names != epochs[-1]:
+            unused = not any(row.get("epoch", 0) == len(epochs) - 1 for row in rows)
+            if unused and not stale and not moved:
+                epochs = epochs[:-1]  # nothing was measured in it
+            epochs.append(names)
         date = time.strftime("%Y-%m-%d %H:%M")
         new = (*damage, *moved, *growth)
         notes = [*recorded.get("notes", []), *(f"{date}: {one}" for one in new)]
         known = recorded["cells"] if recorded["seed"] == identity["seed"] else {}
-        settled = {
-            **identity,
-            "cells": known | identity["cells"],
-            "epochs": self._with_epoch(epochs, names, changed=bool(stale or moved)),
-        }
+        settled = {**identity, "cells": known | identity["cells"], "epochs": epochs}
         if notes:
             settled["notes"] = notes
         if settled != recorded:
             write_json(self.folder / "campaign.json", settled)
 
-    def seal(self) -> None:
-        """Write down how much was measured, and the digests of the files: all that was requested
-        is there.
-        """
-        if self.folder is not None:
-            seal_folder(self.folder)
-
-    def _with_epoch(self, epochs: list[list[str]], names: list[str], changed: bool) -> list:
-        """The epochs, with a new one where the cells or what they are has changed; one in which
-        nothing was measured is replaced.
-        """
-        if not changed and epochs and names == epochs[-1]:
-            return epochs
-        measured = any(row.get("epoch", 0) == len(epochs) - 1 for row in self.rows())
-        return [*(epochs if changed or measured else epochs[:-1]), names]
-
     def _campaign(self) -> dict:
         """What was written down; empty where nothing was yet."""
-        if self.folder is None or not (self.folder / "campaign.json").exists():
+        if self.folder is None or not (path := self.folder / "campaign.json").exists():
             return {}
-        return _read_campaign(self.folder / "campaign.json")
+        recorded = read_json(path)
+        if (
+            not isinstance(recorded, dict)
+            or recorded.get("format") != FORMAT
+            or not isinstance(recorded.get("cells"), dict)
+        ):
+            raise InputError(
+                f"not a campaign: the format is not '{FORMAT}'",
+                where=path,
+                fix="measure into another folder",
+            )
+        return recorded
 
-    def _epochs(self) -> list[list[str]]:
-        """The names of the cells in each epoch."""
-        return list(self._campaign().get("epochs", []))
-
-    def _put_aside(self, folder: Path, stale: Mapping[str, str], recorded: dict) -> None:
-        """Move the runs of some cells, with their series and files, into ``aside/DATE``."""
+    def _put_aside(self, folder: Path, stale: Mapping[str, str], recorded: dict) -> list[dict]:
+        """Move the runs of some cells, with their series and files, into ``aside/DATE``; returns
+        those that remain.
+        """
         rows = self.rows()
         leaving = put_runs_aside(folder, rows, self.series(), stale, recorded)
-        if not leaving:
-            return
-        break_seal(folder)
-        remaining = [row for row in rows if run_key(row) not in leaving]
-        write_records(folder / "runs.jsonl", remaining)
-        if series := self.series():
-            write_records(folder / "series.jsonl", series)
+        if leaving:
+            break_seal(folder)
+            rows = [row for row in rows if run_key(row) not in leaving]
+            write_records(folder / "runs.jsonl", rows)
+            if series := self.series():
+                write_records(folder / "series.jsonl", series)
+        return rows
 
     def agree(self, identity: dict) -> None:
         """Compare names, models, placements and noise only: data recorded elsewhere, by programs
@@ -174,61 +187,24 @@ class Store:
         InputError
             Nothing is recorded, or it was recorded for something else.
         """
-        if self.folder is None or not (self.folder / "campaign.json").exists():
+        recorded = self._campaign()
+        if not recorded:
             raise InputError(
                 "no campaign is recorded here",
                 where=self.folder or "a campaign without a folder",
                 fix="measure: profile here or quick in a notebook, or recorded_only=False",
             )
-        lines = portable_differences(self._campaign(), identity)
+        lines = portable_differences(recorded, identity)
         if lines:
             raise InputError(
                 "something else was recorded here:\n    " + "\n    ".join(lines),
-                where=self.folder / "campaign.json",
+                where=f"{self.folder}/campaign.json",
                 why="recorded data are only read, never measured again",
                 fix=(
                     "request what was recorded, or measure: profile here or quick in a notebook,"
                     " recorded_only=False in a campaign"
                 ),
             )
-
-
-def _read_campaign(path: Path) -> dict:
-    recorded = read_json(path)
-    if (
-        not isinstance(recorded, dict)
-        or recorded.get("format") != FORMAT
-        or not isinstance(recorded.get("cells"), dict)
-    ):
-        raise InputError(
-            f"not a campaign: the format is not '{FORMAT}'",
-            where=path,
-            fix="measure into another folder",
-        )
-    return recorded
-
-
-def _open_lock(folder: Path) -> int:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        fd = os.open(folder / ".lock", os.O_RDWR | os.O_CREAT, 0o644)
-    except OSError as error:
-        raise InputError(
-            f"cannot measure into this folder: {error.strerror}",
-            where=folder,
-            fix="choose another folder",
-        ) from None
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(fd)
-        raise InputError(
-            "another campaign is measuring into this folder",
-            where=folder,
-            why="two at the same time would disturb each other and give two runs the same number",
-            fix="wait for it, or measure into another folder",
-        ) from None
-    return fd
 
 
 def _growth(before: set[str], now: set[str], measured: set[str]) -> list[str]:

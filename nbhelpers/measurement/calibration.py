@@ -16,7 +16,7 @@ from ..errors import InputError, RunError
 from ..files import put_aside
 from ..workloads import Workload, binary_folder, program_path
 from ..workloads.sizes import SIZE_MODELS, size_model
-from ._identity import command_identity
+from ._identity import cell_identity
 from .cache import cached_value, read_cached
 from .run import run_once
 
@@ -142,21 +142,14 @@ def _cached(
                 " PROFILE=quick"
             ),
         )
-    notes = {}
+    about: dict[str, object] = {"target_seconds": target_seconds, "threads": threads}
     if mismatch:
-        notes["notes"] = [f"{time.strftime('%Y-%m-%d %H:%M')}: {put_aside(path, mismatch)}"]
+        about["notes"] = [f"{time.strftime('%Y-%m-%d %H:%M')}: {put_aside(path, mismatch)}"]
 
     def find() -> dict:
         assert target_seconds is not None  # only then it may be measured
         size = found(target_seconds)
-        command = command_identity(of(size, threads))
-        return {
-            "size": size,
-            "target_seconds": target_seconds,
-            "threads": threads,
-            "command": command,
-            **notes,
-        }
+        return about | {"size": size, "command": cell_identity(of(size, threads))["command"]}
 
     return cached_value(path, find, "problem size", not may_measure)
 
@@ -180,12 +173,11 @@ def find_size(
     """Return the size for which a run takes about `target_seconds`: a quick search by the fastest
     of a few runs, then a check with runs that are spread over `SPREAD_S` seconds.
     """
-    if size is None:
-        raise InputError("the size at which the search begins is missing", fix="add size=")
-    if min(target_seconds, exponent, size) <= 0:
+    if size is None or min(target_seconds, exponent, size) <= 0:
         raise InputError(
             f"target_seconds={target_seconds}, exponent={exponent}, size={size}: all must be"
-            " above 0"
+            " above 0",
+            fix="add size=, where the search begins",
         )
 
     def corrected(workload: Workload, size: int, seconds: float) -> tuple[Workload, int]:

@@ -23,13 +23,14 @@ from ..facts import facts_html
 from ..machine import measuring, run_groups, settings
 from ..progress import task
 from ..workloads import Workload, as_workload
-from ._identity import campaign_identity
+from ._identity import FORMAT, cell_identity
 from ._orphans import abandoned, cleaned_up_on_sigterm
 from ._plan import first_rounds, missing_runs
 from ._store import Store
 from .attachment import Attachment
 from .layers import metrics as metric_layers
 from .run import run_once
+from .seal import seal_folder
 from .table import finished, left_notes, region_notes, runs_table, series_table
 
 UNGUARDED = "what runs started goes on if this process is killed, until the next campaign begins"
@@ -200,7 +201,6 @@ class Campaign:
         self.max_failures = int(max_failures)
         self.wanted_runs = int(runs)
         self._store = Store(folder)
-        self._holds_machine = False
         self._group: str | None = None  # that holds the runs; None: each makes its own
         self._machine_notes: list[str] = []  # what dead processes had left; a guardian's absence
         names = [cell.name for cell in self.cells]
@@ -305,41 +305,35 @@ class Campaign:
             A program does not exist, or failed `max_failures` times in a row.
         """
         if self.recorded_only:
-            self._check_recorded()
             return self._first_recorded(max(self.wanted_runs, most_runs))
         with cleaned_up_on_sigterm(), self._store.locked(), ExitStack() as stack:
             for attachment in self._all_attachments():
                 stack.callback(attachment.close)
             self._store.settle(self._identity())
-            self._complete(stack, progress)
-            while enough and self.wanted_runs < most_runs and not enough(finished(self.runs())):
+            holding = False
+            while True:
+                rows = self._store.rows()
+                if missing := self._missing(rows):
+                    if not holding:
+                        self._hold_machine(stack)
+                        holding = True
+                    self._measure(rows, missing, progress)
+                if not enough or self.wanted_runs >= most_runs or enough(finished(self.runs())):
+                    break
                 self.wanted_runs += 1
-                self._complete(stack, progress)
-            self._store.seal()
+            if not holding:
+                self._repair()  # what was killed after its last run has nothing to measure
+            if self._store.folder is not None:
+                seal_folder(self._store.folder)  # all that was requested is there
         return self.runs()
 
-    def _complete(
-        self, stack: ExitStack, progress: Callable[[int, int, float], object] | None
-    ) -> None:
-        """Measure the rounds that are missing; the machine is held from the first of them to the
-        end of `stack`.
+    def _hold_machine(self, stack: ExitStack) -> None:
+        """Hold the machine to the end of `stack`, with a control group for the runs, which our
+        guardian ends if this process is killed. Where there can be none, what a crash of ours left
+        running is sought by its mark.
         """
-        rows = self._store.rows()
-        missing = self._missing(rows)
-        if not missing:
-            self._repair()  # what was killed after its last run has nothing to measure
-            return
-        if not self._holds_machine:
-            stack.enter_context(measuring(doing=f"measuring {self._store.folder or 'in memory'}"))
-            self._holds_machine = True
-            stack.callback(setattr, self, "_holds_machine", False)
-            self._group = self._entered_group(stack)
-        self._measure(rows, missing, progress)
-
-    def _entered_group(self, stack: ExitStack) -> str | None:
-        """A control group for the runs, which our guardian ends if this process is killed; None
-        where there can be none: what a crash of ours left running is sought by its mark.
-        """
+        stack.enter_context(measuring(doing=f"measuring {self._store.folder or 'in memory'}"))
+        self._group = None
         if path := run_groups.path(f"campaign-{next(_numbers)}"):
             try:
                 change = stack.enter_context(settings.make_folder(path))
@@ -348,12 +342,12 @@ class Campaign:
             else:
                 self._machine_notes += change.repaired
                 run_groups.limit_processes(path)
-                return path
-        self._repair()
-        with suppress(OSError):  # another user's
-            for name in run_groups.end(abandoned).values():
-                self._machine_notes.append(f"ended: {name}, left running by a killed process")
-        return None
+                self._group = path
+        if self._group is None:
+            self._repair()
+            with suppress(OSError):  # another user's
+                for name in run_groups.end(abandoned).values():
+                    self._machine_notes.append(f"ended: {name}, left running by a killed process")
 
     def _repair(self) -> None:
         """Put back what dead processes left; nothing can be left where no journal can be."""
@@ -365,11 +359,18 @@ class Campaign:
         return list({id(one): one for one in (*of_cells, *self.attachments)}.values())
 
     def _identity(self, with_programs: bool = True) -> dict:
+        """What the runs are runs of, as `campaign.json` holds it."""
         cells = {}
         for cell in self.cells:
             accompanied = [one.identity for one in (*cell.attachments, *self.attachments)]
-            cells[cell.name] = (cell.workload, cell.noise, list(filter(None, accompanied)))
-        return campaign_identity(cells, self.seed, self._store.folder, with_programs)
+            cells[cell.name] = cell_identity(
+                cell.workload,
+                cell.noise,
+                [*filter(None, accompanied)],
+                self._store.folder,
+                with_programs,
+            )
+        return {"format": FORMAT, "seed": self.seed, "cells": cells}
 
     def _missing(self, rows: list[dict]) -> list[tuple[int, Cell]]:
         """Rounds and cells without a finished run that is needed, in order."""
@@ -394,26 +395,28 @@ class Campaign:
         total = done + len(missing)
         numbers, epoch = itertools.count(self._store.next_run()), self._store.epoch()
         several = len(missing) > len(self.cells)  # `enough` adds rounds one by one
-        with task(self._title(), total, "runs", urgent=several) as shown:
+        names = list(dict.fromkeys(cell.workload.name for cell in self.cells))
+        what = ", ".join(names) if len(names) <= 3 else f"{len(names)} programs"
+        with task(f"measuring {what}", total, "runs", urgent=several) as shown:
             shown.at(done, lambda: self._seconds_left(rows, missing))
             for at, (round_number, cell) in enumerate(missing, 1):
                 labels = {"cell": cell.name, "round": round_number, "epoch": epoch}
+                labels["noise"] = cell.noise
                 rows += self._until_finished(cell, labels, numbers)
                 seconds_left = partial(self._seconds_left, rows, missing[at:])
                 shown.at(done + at, seconds_left)
                 if progress:
                     progress(done + at, total, seconds_left())
 
-    def _title(self) -> str:
-        names = list(dict.fromkeys(cell.workload.name for cell in self.cells))
-        return f"measuring {', '.join(names) if len(names) <= 3 else f'{len(names)} programs'}"
-
     def _until_finished(self, cell: Cell, labels: dict, numbers: Iterator[int]) -> list[dict]:
         """A finished run of a cell, after those that failed; each is on disk."""
         rows: list[dict] = []
+        attachments = (*cell.attachments, *self.attachments)
         for number in itertools.islice(numbers, self.max_failures):
-            rows.append(self._one(cell, labels, number))
-            if rows[-1]["status"] == "ok":
+            row = run_once(cell.workload, attachments, number, labels=labels, group=self._group)
+            self._store.append(row)
+            rows.append(row)
+            if row["status"] == "ok":
                 return rows
         folder = self._store.folder
         raise RunError(
@@ -425,29 +428,8 @@ class Campaign:
             + (f"; the next campaign in {folder} goes on from there" if folder else ""),
         )
 
-    def _one(self, cell: Cell, labels: dict, number: int) -> dict:
-        row = run_once(
-            cell.workload,
-            (*cell.attachments, *self.attachments),
-            run=number,
-            labels={**labels, "noise": cell.noise},
-            group=self._group,
-        )
-        plain = {
-            key: value.item() if isinstance(value, np.generic) else value
-            for key, value in row.items()
-        }
-        self._store.append(plain)
-        return plain
-
     def _first_recorded(self, rounds: int) -> pd.DataFrame:
         """So many rounds of what was recorded, or all that there are."""
-        table = self.runs()
-        done = table.loc[table["status"] == "ok", ["round", "cell"]].itertuples(index=False)
-        taken = table["round"] < first_rounds([*map(tuple, done)], self.cells, rounds)
-        return table[taken].reset_index(drop=True)
-
-    def _check_recorded(self) -> None:
         self._store.agree(self._identity(with_programs=False))
         counts = self._finished(self._store.rows())
         short = {name: count for name, count in counts.items() if count < self.wanted_runs}
@@ -458,6 +440,10 @@ class Campaign:
                 where=self._store.folder,
                 fix="request fewer, or measure: the same campaign with recorded_only=False",
             )
+        table = self.runs()
+        done = table.loc[table["status"] == "ok", ["round", "cell"]].itertuples(index=False)
+        taken = table["round"] < first_rounds([*map(tuple, done)], self.cells, rounds)
+        return table[taken].reset_index(drop=True)
 
 
 def recorded_runs(folder: str | Path) -> pd.DataFrame:

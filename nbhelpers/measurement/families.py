@@ -2,6 +2,7 @@
 
 import os
 from contextlib import suppress
+from pathlib import Path
 
 
 def threads_of(pid: int) -> set[int]:
@@ -28,11 +29,7 @@ def threads_of(pid: int) -> set[int]:
             threads = [int(name) for name in os.listdir(f"/proc/{process}/task")]
             found.update(threads)
             for thread in threads:
-                waiting += _children_of(process, thread)
+                with suppress(OSError):
+                    children = Path(f"/proc/{process}/task/{thread}/children").read_text()
+                    waiting += map(int, children.split())
     return found
-
-
-def _children_of(pid: int, thread: int) -> list[int]:
-    with suppress(OSError), open(f"/proc/{pid}/task/{thread}/children") as file:
-        return [int(word) for word in file.read().split()]
-    return []

@@ -8,7 +8,8 @@ has the reason (Cui et al. 2023, sec. 3). The clock that CPUs had while they wor
 import os
 import statistics
 import threading
-from collections.abc import Collection
+from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 
 from ..workloads import Workload
@@ -68,57 +69,42 @@ class FrequencyLogger(Attachment):
             self._sample()
 
     def _sample(self) -> None:
-        self._samples += frequencies_mhz(self._cpus, self._root)
+        self._samples += _thousandths(self._root / _CUR_FREQ.format(cpu=cpu) for cpu in self._cpus)
 
     def ended(self, pid: int) -> None:
-        self._halt()
+        self.close()
         if self.reads_frequency:
             self._sample()
 
     def after(self, run: dict) -> dict:
-        self._halt()
-        columns = {
-            "temperature_c": temperature_c(self._root),
-            "frequency_samples": len(self._samples),
-        }
-        if self._samples:
-            columns |= {
-                "frequency_mhz": statistics.fmean(self._samples),
-                "frequency_min_mhz": min(self._samples),
-                "frequency_max_mhz": max(self._samples),
-            }
+        self.close()
+        samples = self._samples
+        columns = {"temperature_c": temperature_c(self._root), "frequency_samples": len(samples)}
+        if samples:
+            columns["frequency_mhz"] = statistics.fmean(samples)
+            columns |= {"frequency_min_mhz": min(samples), "frequency_max_mhz": max(samples)}
         return columns
 
-    def _halt(self) -> None:
+    def close(self) -> None:
         if self._thread is not None:
             self._stop.set()
             self._thread.join()
             self._thread = None
 
-    def close(self) -> None:
-        self._halt()
-
     def __repr__(self) -> str:
         return f"FrequencyLogger({'cpufreq' if self.reads_frequency else 'no frequency here'})"
 
 
-def frequencies_mhz(cpus: Collection[int], root: str | Path = "/") -> list[float]:
-    """The frequency of each of the CPUs now, MHz, from cpufreq; one without a file is skipped."""
-    texts = [_read(Path(root) / _CUR_FREQ.format(cpu=cpu)).strip() for cpu in cpus]
-    return [int(text) / 1e3 for text in texts if text.isdigit()]
-
-
 def temperature_c(root: str | Path = "/") -> float | None:
     """The hottest thermal zone, degrees Celsius; None: there is none."""
-    zones = [
-        _read(path).strip()
-        for path in (Path(root) / "sys/class/thermal").glob("thermal_zone*/temp")
-    ]
-    return max((int(zone) / 1e3 for zone in zones if zone.lstrip("-").isdigit()), default=None)
+    zones = (Path(root) / "sys/class/thermal").glob("thermal_zone*/temp")
+    return max(_thousandths(zones), default=None)
 
 
-def _read(path: Path) -> str:
-    try:
-        return path.read_text()
-    except OSError:
-        return ""
+def _thousandths(paths: Iterable[Path]) -> list[float]:
+    """The numbers in files of sysfs; one that cannot be read is skipped."""
+    found = []
+    for path in paths:
+        with suppress(OSError, ValueError):
+            found.append(int(path.read_text()) / 1e3)
+    return found

@@ -8,7 +8,7 @@ says which of them this machine has, by a reading of each.
 
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from functools import cache, cached_property
 from pathlib import Path
@@ -159,22 +159,13 @@ def metrics(*names: str | os.PathLike) -> tuple[Attachment, ...]:
     InputError
         There is no such layer, or the file is none, or two layers have a column in common.
     """
-    every = [name for name, layer in layers().items() if layer.in_all]
-    wanted = dict.fromkeys(
-        chosen for name in names for chosen in (every if name == "all" else [os.fspath(name)])
-    )
+    wanted: dict[str, None] = {}
+    for name in names:
+        every = [one for one, layer in layers().items() if layer.in_all] if name == "all" else ()
+        wanted |= dict.fromkeys(every or [os.fspath(name)])
     found = [find_layer(name) for name in wanted]
-    _check_columns(found)
-    return tuple(
-        MetricLayer(layer)
-        for layer in found
-        if any(source.reader != _WITH_EVERY_RUN for source in layer.sources)
-    )
-
-
-def _check_columns(chosen: Sequence[Layer]) -> None:
     made: dict[str, str] = {}
-    for layer in chosen:
+    for layer in found:
         for metric in layer.metrics:
             if made.setdefault(metric.id, layer.name) != layer.name:
                 raise InputError(
@@ -182,6 +173,11 @@ def _check_columns(chosen: Sequence[Layer]) -> None:
                     where=f"{made[metric.id]} and {layer.name}",
                     fix="use another id in your layer",
                 )
+    return tuple(
+        MetricLayer(layer)
+        for layer in found
+        if any(source.reader != _WITH_EVERY_RUN for source in layer.sources)
+    )
 
 
 def consequences() -> dict[str, str]:
@@ -219,12 +215,12 @@ def _tried(layer: Layer, root: str | Path) -> dict:
     opt_in = all(getattr(reader, "by_hand", False) for reader in attachment.readers)
     available = not attachment.notes if opt_in else bool(columns)
     reason = "; ".join(note.removeprefix(f"{layer.name}: ") for note in attachment.notes)
+    if not reason and not available:
+        reason = "its files are here, and hold none of its counters"
     return {
         "title": layer.title,
         "available": available,
-        "reason": (
-            reason or ("" if available else "its files are here, and hold none of its counters")
-        ),
+        "reason": reason,
         "columns": len(columns),
         "cost_us": float("nan") if layer.cost_us is None else layer.cost_us,
         "here_us": here_us,

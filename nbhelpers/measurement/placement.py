@@ -65,7 +65,9 @@ class PlacementCheck(Attachment):
         self._threads = running_threads(pid, self._root)
 
     def printed(self, output: str, errors: str) -> None:
-        self._displayed = displayed_threads(output + "\n" + errors)
+        # of each number the last, as teams come and go
+        found = dict(_DISPLAYED.findall(f"{output}\n{errors}"))
+        self._displayed = [Thread(cpu_list(cpus)) for cpus in found.values()]
 
     def after(self, run: dict) -> dict:
         assert self._workload is not None  # `before` was called
@@ -88,12 +90,6 @@ class PlacementCheck(Attachment):
         return "PlacementCheck()"
 
 
-def displayed_threads(text: str) -> list[Thread]:
-    """The threads that OpenMP's runtime printed; of each number the last, as teams come and go."""
-    found = {number: cpu_list(cpus) for number, cpus in _DISPLAYED.findall(text)}
-    return [Thread(cpus) for cpus in found.values()]
-
-
 def running_threads(pid: int, root: str | Path = "/") -> list[Thread]:
     """The threads of a process; one that ends meanwhile is skipped."""
     threads, tasks = [], Path(root) / "proc" / str(pid) / "task"
@@ -108,7 +104,7 @@ def running_threads(pid: int, root: str | Path = "/") -> list[Thread]:
     return threads
 
 
-def misplaced(threads: Collection[Thread], workload: Workload, complete: bool | None = None) -> str:
+def misplaced(threads: Collection[Thread], workload: Workload, complete: bool) -> str:
     """How the threads differ from the workload's configuration; empty where they do not.
 
     Parameters
@@ -116,7 +112,7 @@ def misplaced(threads: Collection[Thread], workload: Workload, complete: bool | 
     threads
         Of the waiting process.
     complete
-        Whether all its threads are there; None: where it waits at its mark.
+        Whether all its threads are there.
     """
     allowed = set(workload.cpus or os.sched_getaffinity(0))
     astray = [thread for thread in threads if not set(thread.allowed) <= allowed]
@@ -125,7 +121,7 @@ def misplaced(threads: Collection[Thread], workload: Workload, complete: bool | 
     if astray:
         limits = format_cpu_list(tuple(sorted(allowed)))
         return f"a thread may run on {format_cpu_list(astray[0].allowed)}, beyond {limits}"
-    if not (workload.start == "mark" if complete is None else complete):
+    if not complete:
         return ""
     wanted = _wanted_threads(workload)
     # Intel's runtime has a thread that waits, besides those that work

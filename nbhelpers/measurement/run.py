@@ -9,6 +9,8 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from ..errors import InputError
 from ..machine import run_groups
 from ..outcomes import OUTCOME, REPORTS, as_label
@@ -100,7 +102,8 @@ def run_once(
         before = snapshot(".", workload.reader)
         if group is None:
             group = stack.enter_context(run_groups.group(f"run-{next(_counter)}"))
-        child = stack.enter_context(Child(workload, attachments, group))
+        child = Child(workload, attachments, group)
+        stack.callback(child.close)
         try:
             if not child.await_barrier(workload.timeout_s):
                 raise _failed_start(child, workload)
@@ -131,7 +134,9 @@ def _awaited(
         attachment.armed(child.pid)
     if attachments:
         child.follow()
-    t0_ns = row["t0_ns"] = child.release(int(lead_ms * 1e6))
+    # a process that died meanwhile shows at its end
+    t0_ns = row["t0_ns"] = time.monotonic_ns() + int(lead_ms * 1e6)
+    child.watch.release(t0_ns)
     sees_begin = workload.region.begins_at_start
     following = [one for one in attachments if one.follows_region and not sees_begin]
     for attachment in attachments:
@@ -162,7 +167,10 @@ def _collect(attachments: Sequence[Attachment], row: dict) -> None:
                 f"{type(attachment).__name__} returns columns that the run has already:"
                 f" {', '.join(sorted(taken))}"
             )
-        row.update(columns)
+        row |= {
+            key: value.item() if isinstance(value, np.generic) else value
+            for key, value in columns.items()
+        }
 
 
 def _failed_start(child: Child, workload: Workload) -> Excluded:
@@ -198,9 +206,9 @@ def _late(workload: Workload, what: str) -> str:
 
 def _exit_status(wait_status: int) -> str:
     code = os.waitstatus_to_exitcode(wait_status)
-    if code == 0:
-        return "ok"
-    return f"exit {code}" if code > 0 else f"signal {-code}"
+    if code < 0:
+        return f"signal {-code}"
+    return f"exit {code}" if code else "ok"
 
 
 def _outcome(child: Child, workload: Workload, t0_ns: int, before: dict) -> dict:
@@ -211,7 +219,10 @@ def _outcome(child: Child, workload: Workload, t0_ns: int, before: dict) -> dict
     sources = Sources(Path(child.folder or "."), before, child.output.text, child.errors.text)
     try:
         printed = sources.text(reader, None)
-        line = (_prints_line(workload) and parse_line(child.output.text)) or {}
+        # our MPI programs, which have no reader, wait by the symbols: launchers close pipes
+        kind = workload.region.kind
+        ours = kind == "marks" or (kind == "symbols" and workload.reader is None)
+        line = (ours and parse_line(child.output.text)) or {}
         _check_verdict(status, line, reader, printed)
         reports = find_reports(reader, sources, {"seconds", workload.outcome})
     except NotReported as error:
@@ -222,7 +233,12 @@ def _outcome(child: Child, workload: Workload, t0_ns: int, before: dict) -> dict
         lacking = "no line 'noisebook: NAME seconds=… start_ns=… end_ns=…' in its output"
         raise NotReported(lacking)
     columns, series = tables_and_series(reader, printed)
-    columns = _program_columns(line | columns | reports)
+    reserved = known_columns("every_run").keys() | _USAGE.keys()
+    columns = {
+        f"program_{key}" if key in reserved else key: value
+        for key, value in (line | columns | reports).items()
+        if key not in ("seconds", "start_ns", "end_ns")
+    }
     times = _region_times(child, marked, t0_ns)
     seconds = reports.get("seconds") or (marked and line["seconds"]) or times["region_seconds"]
     series |= _printed_series(child.output.text, line, series)
@@ -249,12 +265,6 @@ def _region_times(child: Child, marked: Times | None, t0_ns: int) -> dict:
     if child.watch.region.kind not in ("process", "marks"):
         columns["paused_seconds"] = seen.paused_ns * 1e-9
     return columns
-
-
-def _prints_line(workload: Workload) -> bool:
-    """Whether it is one of ours; our MPI programs wait by the symbols, as launchers close pipes."""
-    kind = workload.region.kind
-    return kind == "marks" or (kind == "symbols" and workload.reader is None)
 
 
 def _check_verdict(status: str, line: dict, reader: Reader, printed: str) -> None:
@@ -298,18 +308,6 @@ def _marked_times(line: dict, ended_ns: int) -> Times | None:
     if not sound or not (isinstance(start_ns, int) and isinstance(end_ns, int)):
         return None
     return Times(start_ns, end_ns) if 0 < start_ns < end_ns <= ended_ns else None
-
-
-def _program_columns(line: dict) -> dict:
-    """The keys that the program reports; one that is the name of a column of every run gets the
-    prefix `program_`.
-    """
-    reserved = known_columns("every_run").keys() | _USAGE.keys()
-    return {
-        f"program_{key}" if key in reserved else key: value
-        for key, value in line.items()
-        if key not in ("seconds", "start_ns", "end_ns")
-    }
 
 
 _USAGE = {

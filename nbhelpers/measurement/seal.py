@@ -7,12 +7,11 @@ also what becomes of records that cannot be trusted: put aside, said, and measur
 
 import hashlib
 import json
-from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
 from ..files import new_aside, to_json, write_atomically
-from ..records import SEAL, Damage, read, write_records
+from ..records import SEAL, read, write_records
 from ._aside import files_of_runs
 
 FORMAT = "noisebook seal 1"
@@ -26,7 +25,7 @@ def seal_folder(folder: Path) -> None:
     for name, _ in files_of_runs(folder):
         size = (folder / name).stat().st_size
         same = name in known and known[name][0] == size
-        files[name] = known[name] if same else [size, _digest(folder / name)]
+        files[name] = known[name] if same else [size, sha256(folder / name)]
     records = {}
     for name in FILES:
         if (folder / name).exists():
@@ -57,68 +56,52 @@ def broken_promises(folder: Path) -> list[str]:
     sealed = read_seal(folder)
     if not sealed:
         return ["its seal cannot be read"] if (folder / SEAL).exists() else []
-    sentences = [
-        sentence
-        for name, (count, chain) in sealed["records"].items()
-        for sentence in _records(folder, name, count, chain)
-    ]
-    return [*sentences, *_files(folder, sealed["files"])]
-
-
-def _records(folder: Path, name: str, count: int, chain: str) -> Iterator[str]:
-    found = read(folder / name)
-    if len(found.rows) + len(found.damage) < count:
-        yield f"{name} has {len(found.rows)} records, and had {count}"
-    elif len(found.rows) == count and not found.damage and found.chain != chain:
-        yield f"{name} is not what was sealed"
-
-
-def _files(folder: Path, sealed: dict) -> Iterator[str]:
-    for name, (size, digest) in sealed.items():
+    sentences = []
+    for name, (count, chain) in sealed["records"].items():
+        found = read(folder / name)
+        if len(found.rows) + len(found.damage) < count:
+            sentences.append(f"{name} has {len(found.rows)} records, and had {count}")
+        elif len(found.rows) == count and not found.damage and found.chain != chain:
+            sentences.append(f"{name} is not what was sealed")
+    for name, (size, digest) in sealed["files"].items():
         path = folder / name
         if not path.is_file():
-            yield f"{name} is missing"
-        elif path.stat().st_size != size or _digest(path) != digest:
-            yield f"{name} was changed"
+            sentences.append(f"{name} is missing")
+        elif path.stat().st_size != size or sha256(path) != digest:
+            sentences.append(f"{name} was changed")
+    return sentences
 
 
-def _digest(path: Path) -> str:
+def sha256(path: Path) -> str:
+    """The digest of a file, in hexadecimal digits."""
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def repaired(folder: Path) -> list[str]:
     """Leave damaged records out of the campaign's files; a sentence for each file that had any."""
-    return [
-        sentence for name in FILES if (folder / name).exists() for sentence in _repair(folder, name)
-    ]
-
-
-def _repair(folder: Path, name: str) -> list[str]:
-    path, found = folder / name, read(folder / name)
-    if not found.damage:
-        return []
-    place = new_aside(folder)
-    write_atomically(place / f"{name}.damaged", path.read_bytes())
-    write_atomically(place / "why.txt", "".join(f"{_of_line(one)}\n" for one in found.damage))
-    break_seal(folder)
-    write_records(path, found.rows)
-    count = f"{len(found.damage)} damaged record{'s' * (len(found.damage) > 1)}"
-    return [
-        f"{count} of {name} were left out ({place.parent.name}/{place.name}):"
-        f" {_of_line(found.damage[0])}. What is missing is measured again."
-    ]
-
-
-def _of_line(damage: Damage) -> str:
-    return f"line {damage.line}: {damage.what}"
+    sentences = []
+    for name in FILES:
+        if (folder / name).exists() and (found := read(folder / name)).damage:
+            place = new_aside(folder)
+            damage = [f"line {one.line}: {one.what}" for one in found.damage]
+            write_atomically(place / f"{name}.damaged", (folder / name).read_bytes())
+            write_atomically(place / "why.txt", "".join(f"{one}\n" for one in damage))
+            break_seal(folder)
+            write_records(folder / name, found.rows)
+            sentences.append(
+                f"{len(damage)} damaged record{'s' * (len(damage) > 1)} of {name} were left out"
+                f" ({place.parent.name}/{place.name}): {damage[0]}. What is missing is measured"
+                " again."
+            )
+    return sentences
 
 
 def first_free_run(folder: Path) -> int:
     """The least number that neither a run that was put aside nor a damaged record can have had."""
-    numbers = [0]
+    free = 0
     for path in folder.glob("aside/[!.]*/runs.jsonl*"):
         found = read(path)
         used = [row["run"] + 1 for row in found.rows if "run" in row]
-        numbers.append(max(used, default=0) + len(found.damage))
-    return max(numbers)
+        free = max(free, max(used, default=0) + len(found.damage))
+    return free

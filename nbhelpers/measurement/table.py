@@ -5,7 +5,7 @@ from functools import cache
 
 import pandas as pd
 
-from ..outcomes import Outcome, reported
+from ..outcomes import reported
 from ..places import shipped
 from ..reading import read_yaml
 from ._knowledge import every_metric, metric_of
@@ -87,21 +87,21 @@ def region_notes(runs: pd.DataFrame) -> list[str]:
     >>> region_notes(runs)[0][:49]
     'the timed region of this program is not known: no'
     """
-    notes = []
-    if {"region_seconds", "start_ns", "t0_ns"} <= set(runs.columns):
-        # only a region that is the whole process begins at the common start exactly
-        whole = runs[
-            (runs["start_ns"] == runs["t0_ns"])
-            & (runs["region_seconds"] > _CLEARLY_LONGER * runs["seconds"])
-        ]
-        if len(whole):
-            region, reported = whole["region_seconds"].median(), whole["seconds"].median()
-            notes.append(
-                "the timed region of this program is not known: noise is counted over the whole"
-                f" process ({region:.2f} s; the program reports {reported:.2f} s); define where it"
-                " begins and ends: region=…"
-            )
-    return notes
+    if not {"region_seconds", "start_ns", "t0_ns"} <= set(runs.columns):
+        return []
+    # only a region that is the whole process begins at the common start exactly
+    whole = runs[
+        (runs["start_ns"] == runs["t0_ns"])
+        & (runs["region_seconds"] > _CLEARLY_LONGER * runs["seconds"])
+    ]
+    if whole.empty:
+        return []
+    region, reported = whole["region_seconds"].median(), whole["seconds"].median()
+    return [
+        "the timed region of this program is not known: noise is counted over the whole process"
+        f" ({region:.2f} s; the program reports {reported:.2f} s); define where it begins and ends:"
+        " region=…"
+    ]
 
 
 def left_notes(runs: pd.DataFrame) -> list[str]:
@@ -214,15 +214,14 @@ def describe_columns(runs: pd.DataFrame | None = None) -> pd.DataFrame:
     counted = (metric.id for _, metric in every_metric())
     names = list(dict.fromkeys([*_known(), *counted]) if runs is None else runs.columns)
     reports = {} if runs is None else reported(runs)
-    rows = [
-        (name, *(_of_report(reports[name]) if name in reports else _meaning(name)))
-        for name in names
-    ]
+    rows = []
+    for name in names:
+        kind, unit, meaning = _meaning(name)
+        if one := reports.get(name):
+            kind, unit = "report", one.unit
+            meaning = f"reported by the program; {one.direction} is better"
+        rows.append((name, kind, unit, meaning))
     return pd.DataFrame(rows, columns=["column", "kind", "unit", "meaning"]).set_index("column")
-
-
-def _of_report(outcome: Outcome) -> tuple[str, str, str]:
-    return "report", outcome.unit, f"reported by the program; {outcome.direction} is better"
 
 
 def _known() -> dict[str, tuple[str, str, str]]:
@@ -232,13 +231,10 @@ def _known() -> dict[str, tuple[str, str, str]]:
 def _meaning(name: str) -> tuple[str, str, str]:
     if name in _known():
         return _known()[name]
-    if name.endswith("_per_s") and _meaning(name.removesuffix("_per_s"))[0] == _TOTAL:
-        kind, unit, meaning = _meaning(name.removesuffix("_per_s"))
-        return (
-            _LEVEL,
-            f"{unit or '1'}/s",
-            f"{meaning}, per second of {_counted_in(name.removesuffix('_per_s'))}",
-        )
+    total = name.removesuffix("_per_s")
+    if total != name and _meaning(total)[0] == _TOTAL:
+        _, unit, meaning = _meaning(total)
+        return _LEVEL, f"{unit or '1'}/s", f"{meaning}, per second of {_counted_in(total)}"
     metric = metric_of(name)
     if metric is not None:
         return metric.kind, metric.unit, metric.title

@@ -100,28 +100,25 @@ class SpeedProbe(Attachment):
         return () if self._cpus else ("libnbspeed.so",)
 
     def before(self, workload: Workload) -> None:
-        self._cpus = None if _loads_libraries(workload) else _cpus_of(workload)
+        usable = workload.cpus or tuple(sorted(os.sched_getaffinity(0)))
+        self._cpus = None if _loads_libraries(workload) else format_cpu_list(usable)
         if self._cpus and _BESIDE_NOTE not in self.notes:
             self.notes += (_BESIDE_NOTE,)
+        places = self._places_at
         if self._memory is None:
-            self._make_memory()
-        assert self._memory is not None
+            size = places + _PLACES_BYTES + self._marks * MARK.itemsize
+            self._file = os.memfd_create("noisebook-speed", os.MFD_CLOEXEC)
+            os.posix_fallocate(self._file, 0, size)  # or each first touch would cost a page fault
+            self._memory = mmap.mmap(self._file, size)
         lines = _POOL_BYTES // _LINE_BYTES
         self._memory[: _HEADER.size] = _HEADER.pack(
             _MAGIC, self._capacity, lines, self._interval_ns, 0, self._marks, 0, 0, 0
         )
-        places = self._places_at
         self._memory[places : places + _PLACES_BYTES] = bytes(_PLACES_BYTES)
 
     @property
     def _places_at(self) -> int:
         return _HEADER_BYTES + self._capacity * SAMPLE.itemsize + _POOL_BYTES
-
-    def _make_memory(self) -> None:
-        size = self._places_at + _PLACES_BYTES + self._marks * MARK.itemsize
-        self._file = os.memfd_create("noisebook-speed", os.MFD_CLOEXEC)
-        os.posix_fallocate(self._file, 0, size)  # or each first touch would cost a page fault
-        self._memory = mmap.mmap(self._file, size)
 
     def armed(self, pid: int) -> None:
         if self._cpus:
@@ -174,10 +171,6 @@ def _loads_libraries(workload: Workload) -> bool:
     with open(program, "rb") as file:
         script = file.read(2) == b"#!"
     return script or takes_preload(program)
-
-
-def _cpus_of(workload: Workload) -> str:
-    return format_cpu_list(workload.cpus or tuple(sorted(os.sched_getaffinity(0))))
 
 
 def _without_tick() -> bool:

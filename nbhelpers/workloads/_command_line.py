@@ -5,6 +5,7 @@ import shlex
 
 from ..errors import InputError
 
+_SHELL_ONLY = re.compile(r"[|><&;*?$`\n]")
 _QUOTED = re.compile(r"\\.|'[^']*'|" + r'"(\\.|[^"\\$`])*"', re.DOTALL)
 
 
@@ -22,7 +23,8 @@ def split_command(command: str) -> list[str]:
         raise InputError(
             f"the command cannot be split into words: {error}", where=command
         ) from None
-    if operator := _shell_operator(command):
+    if found := _SHELL_ONLY.search(_QUOTED.sub(" ", command)):
+        operator = found[0]
         raise InputError(
             f"only a shell knows what '{operator}' means",
             where=command,
@@ -39,12 +41,3 @@ def split_command(command: str) -> list[str]:
             fix="env={…}, or shell=True",
         )
     return words
-
-
-def _shell_operator(command: str) -> str | None:
-    """The first character outside of quotes that a shell would act upon; within double quotes it
-    acts upon two.
-    """
-    bare = _QUOTED.sub(" ", command)
-    found = re.search(r"[|><&;*?$`\n]", bare)
-    return found and found[0]

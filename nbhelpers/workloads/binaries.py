@@ -3,7 +3,6 @@
 import os
 import shlex
 import struct
-from functools import cache
 from pathlib import Path
 
 from ..errors import RunError
@@ -18,11 +17,12 @@ def runnable(path: Path) -> Path:
         It was built for another architecture, or the interpreter of a script is not there.
     """
     try:
-        with open(path, "rb") as file:
-            head = file.read(256)
+        head = _head(path)
     except OSError:  # one that may be executed and not be read
         return path
-    if head[:4] == b"\x7fELF" and head[4:6] + head[18:20] != _this_machine():
+    ours = _head("/proc/self/exe")  # its path may lie where this user cannot look
+    # class, byte order and machine of the ELF header
+    if head[:4] == b"\x7fELF" and head[4:6] + head[18:20] != ours[4:6] + ours[18:20]:
         raise RunError(
             "the program was built for another kind of machine",
             where=path,
@@ -41,12 +41,9 @@ def runnable(path: Path) -> Path:
     return path
 
 
-@cache
-def _this_machine() -> bytes:
-    """Class, byte order and machine of the ELF header of the Python that runs this."""
-    with open("/proc/self/exe", "rb") as file:  # its path may lie where this user cannot look
-        head = file.read(20)
-    return head[4:6] + head[18:20]
+def _head(path: str | Path) -> bytes:
+    with open(path, "rb") as file:
+        return file.read(256)
 
 
 def takes_preload(path: str | Path) -> bool:
@@ -64,12 +61,8 @@ def takes_preload(path: str | Path) -> bool:
     except OSError:
         return False
     privileged = mode & 0o6000  # the loader of a set-user-ID program ignores LD_PRELOAD
-    return interpreter is not None and interpreter == _this_interpreter() and not privileged
-
-
-@cache
-def _this_interpreter() -> str | None:
-    return elf_interpreter("/proc/self/exe")
+    ours = elf_interpreter("/proc/self/exe")
+    return interpreter is not None and interpreter == ours and not privileged
 
 
 def elf_interpreter(path: str | Path) -> str | None:

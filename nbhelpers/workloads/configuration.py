@@ -123,17 +123,12 @@ def configurations(
             fix=f"families: {', '.join(FAMILIES)}",
         )
     counts = {int(match[1]) for name in names if (match := _SCALED.fullmatch(name))}
-    makers = {
-        "mitigation": _mitigations,
-        "threads": lambda by_core: _scaling(by_core, counts),
-        "nodes": _nodes,
-    }
-    return tuple(
-        configuration
-        for family in FAMILIES
-        if family in families
-        for configuration in makers[family](_by_core(cpus))
-    )
+    by_core: dict[int, list[Cpu]] = {}  # the cores in the order of their first CPU
+    for cpu in sorted(cpus, key=lambda cpu: cpu.cpu):
+        by_core.setdefault(cpu.core, []).append(cpu)
+    cores = list(by_core.values())
+    found = (*_mitigations(cores), *_scaling(cores, counts), *_nodes(cores))
+    return tuple(one for one in found if one.family in families)
 
 
 def configuration_table(listed: Collection[Configuration]) -> pd.DataFrame:
@@ -150,18 +145,12 @@ def configuration_table(listed: Collection[Configuration]) -> pd.DataFrame:
         One row a configuration: `name`, `family`, `base`, `threads`, `cpus` and `house` (lists of
         CPUs as text), `exists`, `missing` (why it does not exist).
     """
-    rows = [
-        asdict(configuration)
-        | {
-            "cpus": format_cpu_list(configuration.cpus),
-            "house": format_cpu_list(configuration.house),
-            "exists": not configuration.missing,
-        }
-        for configuration in listed
-    ]
-    return pd.DataFrame(
-        rows, columns=["name", "family", "base", "threads", "cpus", "house", "exists", "missing"]
-    )
+    columns = ["name", "family", "base", "threads", "cpus", "house", "exists", "missing"]
+    table = pd.DataFrame(list(map(asdict, listed)), columns=columns)
+    table["exists"] = table["missing"] == ""
+    for name in ("cpus", "house"):
+        table[name] = table[name].map(format_cpu_list)
+    return table
 
 
 def environment_table(listed: Collection[Configuration]) -> pd.DataFrame:
@@ -228,14 +217,6 @@ def existing_configurations(
     )
 
 
-def _by_core(cpus: list[Cpu]) -> list[list[Cpu]]:
-    """CPUs by core, the cores in the order of their first CPU."""
-    grouped: dict[int, list[Cpu]] = {}
-    for cpu in sorted(cpus, key=lambda cpu: cpu.cpu):
-        grouped.setdefault(cpu.core, []).append(cpu)
-    return list(grouped.values())
-
-
 def _mitigations(cores: list[list[Cpu]]) -> Iterator[Configuration]:
     has_smt = any(len(core) > 1 for core in cores)
     for suffix in ("", "-SMT"):
@@ -252,15 +233,12 @@ def _mitigation(
     name: str, base: str, cores: list[list[Cpu]], share: float, both: bool
 ) -> Configuration:
     count, reserved = len(cores), house_cores(len(cores), share)
-    reason = ""
     if reserved >= count:
         reason = f"a core for the system and one for the workload are needed; there is {count}"
-    elif "HK2" in name and reserved == house_cores(count, HOUSEKEEPING_SHARES["HK"]):
-        reason = (
-            f"the same as {name.replace('HK2', 'HK')}: 25 % of {count} cores is {reserved} core, as"
-            " 12.5 % is"
-        )
-    if reason:
+        return _missing(name, "mitigation", base, reason)
+    if "HK2" in name and reserved == house_cores(count, HOUSEKEEPING_SHARES["HK"]):
+        same = f"the same as {name.replace('HK2', 'HK')}"
+        reason = f"{same}: 25 % of {count} cores is {reserved} core, as 12.5 % is"
         return _missing(name, "mitigation", base, reason)
     house = [cpu.cpu for core in cores[:reserved] for cpu in core]
     places = [cpu.cpu for core in cores[reserved:] for cpu in (core if both else core[:1])]
@@ -273,7 +251,8 @@ def _scaling(cores: list[list[Cpu]], requested: Collection[int]) -> Iterator[Con
     has_smt = len(mates) > len(first)
     all_of = {len(first), len(mates)}
     spared = {count - _SPARED for count in all_of if count > _SPARED}
-    counts = sorted({*_powers(len(mates)), *_SCALING_ALWAYS, *all_of, *spared, *requested})
+    powers = {2**power for power in range(len(mates).bit_length())}
+    counts = sorted({*powers, *_SCALING_ALWAYS, *all_of, *spared, *requested})
     for count in counts:
         yield _threads(f"TP-ST{count}", first, count, f"there are {len(first)} cores")
     lacking = f"there are {len(mates)} CPUs" if has_smt else "each core runs one thread"
@@ -286,10 +265,6 @@ def _threads(name: str, places: list[int], count: int, otherwise: str) -> Config
     if count > len(places):
         return _missing(name, "threads", "TP", otherwise)
     return Configuration(name, "threads", "TP", tuple(places[:count]), (), count)
-
-
-def _powers(most: int) -> list[int]:
-    return [2**power for power in range(most.bit_length()) if 2**power <= most]
 
 
 def _nodes(cores: list[list[Cpu]]) -> Iterator[Configuration]:

@@ -43,10 +43,8 @@ class Description:
 
     Parameters
     ----------
-    name, title, source
-        What it is, and of which version this holds.
-    seen
-        "run": recorded from the program itself; "described": written after its documentation.
+    name, title
+        What it is.
     command
         Its words, or its shell line as the only word; {option} stands for an option.
     shell
@@ -63,8 +61,6 @@ class Description:
 
     name: str
     title: str
-    source: str
-    seen: str
     command: tuple[str, ...]
     shell: bool
     variants: tuple[Variant, ...]
@@ -178,39 +174,33 @@ def read_description(path: str | os.PathLike) -> Description:
 
 
 def _description(name: str, content: dict) -> Description:
+    variants = tuple(
+        Variant(tuple(map(str, one["probe"])), one.get("found"), one.get("absent"), _command(one))
+        for one in content.get("variants", ())
+    )
+    region = content.get("region")
+    if isinstance(region, str):
+        region = {"kind": region}
     return Description(
         name,
         content.get("title", name),
-        content.get("source", ""),
-        content.get("seen", "described"),
         _command(content),
         "shell" in content,
-        tuple(map(_variant, content.get("variants", ()))),
+        variants,
         content.get("options", {}),
         content.get("model", "external"),
         {key: str(value) for key, value in content.get("env", {}).items()},
-        _region(content.get("region")),
+        Region(**{"kind": "lines", **region}) if region else None,
         _reader(name, content),
         content.get("outcome", "seconds"),
         float(content.get("timeout_s", 120)),
     )
 
 
-def _variant(content: dict) -> Variant:
-    probe = tuple(map(str, content["probe"]))
-    return Variant(probe, content.get("found"), content.get("absent"), _command(content))
-
-
 def _command(content: dict) -> tuple[str, ...]:
     if "shell" in content:
         return (content["shell"],)
     return tuple(map(str, content.get("command", ())))
-
-
-def _region(value: object) -> Region | None:
-    if isinstance(value, dict):
-        return Region(value.get("kind", "lines"), value.get("begin"), value.get("end"))
-    return None if value is None else Region(str(value))
 
 
 def _reader(name: str, content: dict) -> Reader:
@@ -234,7 +224,7 @@ def _reader(name: str, content: dict) -> Reader:
 
 def _check(content: Any, path: Path) -> None:
     """Against the schema, and that the command names no option that is not there."""
-    if error := schema_error(_schema(), content):
+    if error := schema_error(read_json(FOLDER / "program.schema.json"), content):
         raise InputError(
             f"not the description of a program: {error.message}",
             where=f"{path}, at {place_of(error)}",
@@ -248,11 +238,6 @@ def _check(content: Any, path: Path) -> None:
             f"the command names an option '{min(lacking)}' without a default",
             where=f"{path}, at options",
         )
-
-
-@cache
-def _schema() -> dict:
-    return read_json(FOLDER / "program.schema.json")
 
 
 def _filled(word: str, options: Mapping[str, object]) -> str:

@@ -16,7 +16,6 @@ from .workload import Workload
 
 SCHEDULES = ("static", "dynamic", "guided")
 COMPILERS = ("gcc", "clang")
-PRECISIONS = ("double", "single")
 CONSTRUCTS = (
     "parallel",
     "for",
@@ -34,7 +33,7 @@ _CHOICES = {
     "compiler": COMPILERS,
     "construct": CONSTRUCTS,
     "model": ("omp", "sycl"),
-    "precision": PRECISIONS,
+    "precision": ("double", "single"),
     "schedule": SCHEDULES,
 }
 _LIMITS = {
@@ -66,17 +65,11 @@ def compilers() -> dict[str, Path]:
         Compiler ("gcc", "clang") to the folder of its programs, the default one first.
     """
     folder = binary_folder()
-    found = {_compiler_of(folder) or "gcc": folder}
-    for other in sorted(folder.glob("*/.compiler")):
-        found.setdefault(_compiler_of(other.parent), other.parent)
+    found: dict[str, Path] = {}
+    for path in (folder / ".compiler", *sorted(folder.glob("*/.compiler"))):
+        name = path.read_text().strip() if path.exists() else ""
+        found.setdefault(name or "gcc", path.parent)
     return found
-
-
-def _compiler_of(folder: Path) -> str:
-    try:
-        return (folder / ".compiler").read_text().strip()
-    except OSError:
-        return ""
 
 
 def _check(name: str, field: str, value: Any) -> None:
@@ -99,7 +92,7 @@ def _workload(
     timeout_s: float,
     compiler: str | None,
     model: str = "omp",
-    precision: str = PRECISIONS[0],
+    precision: str = "double",
 ) -> Workload:
     """The program need not exist: recorded runs are read where nothing is built."""
     about = {"threads": threads, "compiler": compiler, "model": model, "precision": precision}
@@ -120,7 +113,7 @@ def _workload(
         folder, env, count = folder / "sycl", {sycl.PLACES: sycl.ROAMING}, sycl.THREADS
     if threads is not None:
         env[count] = str(int(threads))
-    if precision != PRECISIONS[0]:  # the programs' default says nothing
+    if precision != "double":  # the programs' default is not said
         options = {**options, "precision": precision}
     words = [str(folder / name)]
     for option, value in options.items():

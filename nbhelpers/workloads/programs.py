@@ -25,14 +25,7 @@ _HOW_TO_BUILD = {
 }
 
 
-def binary_folder() -> Path:
-    """Return the folder of our programs; see `nbhelpers.places.programs`.
-
-    Returns
-    -------
-    Path
-    """
-    return places.programs()
+binary_folder = places.programs
 
 
 def program_path(name: str | Path) -> Path:

@@ -4,7 +4,7 @@ how its numbers were found.
 
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 from ..errors import InputError
 from ..outcomes import DIRECTIONS, Outcome
@@ -209,10 +209,6 @@ class Reader:
         return tuple(
             dict.fromkeys((*self.files, *(report.file for report in self.reports if report.file)))
         )
-
-    def as_dict(self) -> dict:
-        """For a campaign's record."""
-        return asdict(self)
 
 
 def _check(pattern: str | None, groups: set[str], name: str) -> None:

@@ -150,7 +150,13 @@ class Workload:
             )
         base, house = config[:2], config[2:]
         available = usable_cpus() if cpus is None else tuple(sorted(set(cpus)))
-        _check_available(available)
+        strangers = set(available) - set(usable_cpus())
+        if strangers or not available:
+            raise InputError(
+                f"CPUs {format_cpu_list(tuple(sorted(strangers))) or '(none)'} cannot be used by"
+                " this process",
+                where=f"it may use {format_cpu_list(usable_cpus())}",
+            )
         chosen = keep_house(available, HOUSEKEEPING_SHARES[house], config) if house else available
         # one of each core first: fewer threads than CPUs share no core
         by_core = zip_longest(*cores(chosen))
@@ -260,14 +266,4 @@ def _check_region_and_outcome(workload: Workload, where: str) -> None:
             f"the outcome '{workload.outcome}' is no report of the program",
             where=where,
             fix=(f"choose one of {', '.join(outcomes)}, or describe it: reports=[Report(…)]"),
-        )
-
-
-def _check_available(cpus: tuple[int, ...]) -> None:
-    strangers = set(cpus) - set(usable_cpus())
-    if strangers or not cpus:
-        raise InputError(
-            f"CPUs {format_cpu_list(tuple(sorted(strangers))) or '(none)'} cannot be used by this"
-            " process",
-            where=f"it may use {format_cpu_list(usable_cpus())}",
         )

@@ -1,14 +1,14 @@
 """Campaigns: the order, the store, and going on after anything."""
 
-import json
 import os
 import shutil
 import signal
 import subprocess
 import sys
 import textwrap
-from collections import Counter
+from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +19,8 @@ from nbhelpers.errors import InputError, RunError
 from nbhelpers.machine import run_groups
 from nbhelpers.measurement import Attachment, Campaign, Cell, calibrate, finished, measure
 from nbhelpers.measurement._orphans import abandoned
+from nbhelpers.measurement.table import runs_table
+from nbhelpers.records import read_records
 from nbhelpers.workloads import nbody, program
 
 from ..processes import run_python
@@ -56,17 +58,15 @@ def pairs(table: pd.DataFrame) -> list[tuple[int, str]]:
 def test_every_round_has_every_cell_in_another_order(tmp_path):
     campaign = quick(tmp_path / "c", runs=20)
     table = campaign.run()
-    assert (
-        list(table["run"]) == list(range(60))
-        and (table.status == "ok").all()
-        and table["began_unix_s"].is_monotonic_increasing
-    )
+    assert list(table["run"]) == list(range(60)) and (table.status == "ok").all()
+    assert table["began_unix_s"].is_monotonic_increasing
     blocks = [tuple(block["cell"]) for _, block in table.groupby("round", sort=False)]
     assert all(sorted(block) == ["a", "b", "c"] for block in blocks) and len(set(blocks)) >= 4
-    assert [tuple(cell.name for cell in campaign.order(number)) for number in range(20)] == blocks
-    assert blocks != [
-        tuple(cell.name for cell in quick(None, seed=2).order(number)) for number in range(20)
-    ]
+    assert names_in_order(campaign) == blocks != names_in_order(quick(None, seed=2))
+
+
+def names_in_order(campaign: Campaign) -> list[tuple]:
+    return [tuple(cell.name for cell in campaign.order(number)) for number in range(20)]
 
 
 def test_a_second_call_measures_nothing_and_more_runs_are_added(tmp_path):
@@ -86,38 +86,26 @@ def test_rounds_are_added_until_there_are_enough(tmp_path):
         calls.append(runs.groupby("cell").size().tolist())
         return len(calls) == 3
 
-    assert len(quick(tmp_path / "c", runs=2).run(enough=enough, most_runs=9)) == 12 and calls == [
-        [2] * 3,
-        [3] * 3,
-        [4] * 3,
-    ]
-    assert len(quick(tmp_path / "c", runs=2).run(enough=lambda runs: True, most_runs=9)) == 12, (
-        "what is there counts"
-    )
-    assert len(quick(tmp_path / "c", runs=2).run(enough=lambda runs: False, most_runs=5)) == 15
-    assert (
-        len(
-            quick(tmp_path / "c", runs=2, recorded_only=True).run(
-                enough=lambda runs: False, most_runs=9
-            )
-        )
-        == 15
-    ), "recorded runs are as many as they are"
+    def measured(enough, most_runs=9, **options) -> int:
+        campaign = quick(tmp_path / "c", runs=2, **options)
+        return len(campaign.run(enough=enough, most_runs=most_runs))
+
+    assert measured(enough) == 12 and calls == [[2] * 3, [3] * 3, [4] * 3]
+    assert measured(lambda runs: True) == 12, "what is there counts"
+    assert measured(lambda runs: False, most_runs=5) == 15
+    assert measured(lambda runs: False, recorded_only=True) == 15, "as many as they are"
 
 
 def test_progress_counts_finished_runs():
     seen = []
     quick(None, runs=2).run(lambda *state: seen.append(state))
-    assert (
-        [state[:2] for state in seen] == [(n, 6) for n in range(1, 7)]
-        and seen[-1][2] == 0
-        and seen[0][2] > 0
-    )
+    assert [state[:2] for state in seen] == [(n, 6) for n in range(1, 7)]
+    assert seen[-1][2] == 0 < seen[0][2]
 
 
 def test_killed_in_the_middle_it_goes_on_where_it_was(tmp_path):
     """A real SIGKILL of the harness, during a run."""
-    marks = tmp_path / "marks"
+    marks, runs = tmp_path / "marks", tmp_path / "c" / "runs.jsonl"
     script = f"""
         from nbhelpers.measurement import *
         from nbhelpers.workloads import program
@@ -126,40 +114,24 @@ def test_killed_in_the_middle_it_goes_on_where_it_was(tmp_path):
         campaign = Campaign({str(tmp_path / "c")!r}, cells, 4, seed=5)
         campaign.run(lambda done, total, left: print(done, flush=True))
     """
-    process = subprocess.Popen(
-        [sys.executable, "-c", textwrap.dedent(script)],
-        stdout=subprocess.PIPE,
-        text=True,
-        cwd=REPOSITORY,
-    )
+    words = [sys.executable, "-c", textwrap.dedent(script)]
+    process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True, cwd=REPOSITORY)
     while process.stdout.readline() != "3\n":
         pass
     while marks.read_text().count("\n") < 4:
         pass
     process.send_signal(signal.SIGKILL)
     process.communicate()
-    recorded = (tmp_path / "c" / "runs.jsonl").read_bytes()
+    recorded = runs.read_bytes()
     assert recorded.count(b"\n") == 3
-    (tmp_path / "c" / "runs.jsonl").write_bytes(
-        recorded + b'{"run": 3, "status": "o'
-    )  # what a power cut may leave
-    done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(script)],
-        capture_output=True,
-        text=True,
-        cwd=REPOSITORY,
-    )
+    runs.write_bytes(recorded + b'{"run": 3, "status": "o')  # what a power cut may leave
+    done = run_python(textwrap.dedent(script))
     assert done.returncode == 0, done.stderr
     assert done.stdout.split() == ["4", "5", "6", "7", "8"]
     assert marks.read_text().count("\n") == 9  # eight runs and the one that was in flight
-    rows = [
-        json.loads(line)
-        for line in (tmp_path / "c" / "runs.jsonl").read_text().splitlines()
-        if line.endswith("}")
-    ]
-    assert [row["run"] for row in rows] == list(range(8)) and Counter(
-        (r["round"], r["cell"]) for r in rows
-    ).most_common(1)[0][1] == 1
+    rows = read_records(runs)
+    assert [row["run"] for row in rows] == list(range(8))
+    assert len({(row["round"], row["cell"]) for row in rows}) == 8
 
 
 def test_what_dead_processes_left_is_put_back_where_nothing_is_missing(tmp_path, monkeypatch):
@@ -208,7 +180,8 @@ def test_what_a_killed_harness_left_running_is_found(tmp_path):
     command = [sys.executable, "-c", textwrap.dedent(script)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=REPOSITORY)
     process.stdout.readline()
-    while not (left := [pid for pid in all_pids() if _command(pid) == b"sleep\x0065\x00"]):
+    pids = lambda: map(int, filter(str.isdigit, os.listdir("/proc")))  # noqa: E731
+    while not (left := [pid for pid in pids() if _command(pid) == b"sleep\x0065\x00"]):
         pass
     assert not abandoned()
     process.kill()
@@ -219,10 +192,6 @@ def test_what_a_killed_harness_left_running_is_found(tmp_path):
     (tmp_path / "on").touch()
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL, cwd=REPOSITORY)
     assert not _command(left[0]) and not abandoned()
-
-
-def all_pids() -> list[int]:
-    return [int(name) for name in os.listdir("/proc") if name.isdigit()]
 
 
 def _command(pid: int) -> bytes:
@@ -247,68 +216,49 @@ def test_an_interrupt_in_the_middle_keeps_what_is_finished(tmp_path):
 
 
 def test_frozen_never_measures(tmp_path):
-    with pytest.raises(InputError, match="no campaign is recorded"):
-        quick(tmp_path, recorded_only=True).run()
-    with pytest.raises(InputError, match="no campaign is recorded"):
-        quick(None, recorded_only=True).run()
+    def frozen(folder=tmp_path, cells=LETTERS, runs=2):
+        return quick(folder, cells, runs, recorded_only=True).run()
+
+    for folder in (tmp_path, None):
+        with pytest.raises(InputError, match="no campaign is recorded"):
+            frozen(folder)
     recorded = quick(tmp_path, runs=2).run()
     elsewhere = [
         replace(cell, workload=replace(cell.workload, command=("/gone/true",))) for cell in LETTERS
     ]
-    pd.testing.assert_frame_equal(quick(tmp_path, elsewhere, 2, recorded_only=True).run(), recorded)
+    pd.testing.assert_frame_equal(frozen(cells=elsewhere), recorded)
     with pytest.raises(InputError, match="'a' has 2, 'b' has 2"):
-        quick(tmp_path, runs=3, recorded_only=True).run()
+        frozen(runs=3)
     with pytest.raises(InputError, match="'d' is part of this campaign and was not recorded"):
-        quick(tmp_path, [*LETTERS, Cell("d", LETTERS[0].workload)], 2, recorded_only=True).run()
-    assert set(quick(tmp_path, LETTERS[:2], 2, recorded_only=True).run().cell) == {
-        "a",
-        "b",
-    }, "what the campaign does not have is in no one's way"
-    with pytest.raises(InputError, match="config"):
-        quick(
-            tmp_path,
-            [replace(LETTERS[0], workload=replace(LETTERS[0].workload, config="TP")), *LETTERS[1:]],
-            2,
-            recorded_only=True,
-        ).run()
-    assert len(quick(tmp_path).runs()) == 6
+        frozen(cells=[*LETTERS, Cell("d", LETTERS[0].workload)])
+    fewer = set(frozen(cells=LETTERS[:2]).cell)
+    assert fewer == {"a", "b"}, "what the campaign does not have is in no one's way"
+    pinned = replace(LETTERS[0], workload=replace(LETTERS[0].workload, config="TP"))
+    for other, field in ((pinned, "config"), (replace(LETTERS[0], noise="other"), "noise")):
+        with pytest.raises(InputError, match=field):
+            frozen(cells=[other, *LETTERS[1:]])
+    assert len(quick(tmp_path).runs()) == 6 and not list(tmp_path.glob("aside"))
 
 
 def test_failed_runs_are_recorded_and_tried_again(tmp_path):
     flag = tmp_path / "flag"
     cell = Cell("f", program(["sh", "-c", f"test -e {flag} || {{ echo no flag >&2; exit 3; }}"]))
-    with pytest.raises(RunError) as caught:
+    with pytest.raises(RunError, match="3 times in a row.*exit 3'(.|\n)*no flag"):
         quick(tmp_path / "c", [cell], 2, max_failures=3).run()
-    assert (
-        "3 times in a row" in str(caught.value)
-        and "exit 3" in str(caught.value)
-        and "no flag" in str(caught.value)
-    )
     flag.touch()
     table = quick(tmp_path / "c", [cell], 2, max_failures=3).run()
-    assert list(table.status) == ["exit 3"] * 3 + ["ok"] * 2 and list(table["run"]) == list(
-        range(5)
-    )
+    assert list(table.status) == ["exit 3"] * 3 + ["ok"] * 2
+    assert list(table["run"]) == list(range(5))
     assert table.seconds.isna().tolist() == [True] * 3 + [False] * 2
     data = finished(table)
-    assert (
-        len(data) == 2
-        and data["start_ns"].dtype == "int64"
-        and (data["end_ns"] > data["start_ns"]).all()
-    )
+    assert len(data) == 2 and data["start_ns"].dtype == "int64"
+    assert (data["end_ns"] > data["start_ns"]).all()
 
 
 def test_nanoseconds_stay_exact_beside_failed_runs():
-    from nbhelpers.measurement.table import runs_table
-
     big = 2**60 + 1
-    rows = [
-        {"run": 0, "status": "ok", "start_ns": big},
-        {"run": 1, "status": "timeout", "start_ns": None},
-    ]
-    assert (
-        runs_table(rows)["start_ns"][0] == big and finished(runs_table(rows))["start_ns"][0] == big
-    )
+    rows = [{"status": "ok", "start_ns": big}, {"status": "timeout", "start_ns": None}]
+    assert runs_table(rows)["start_ns"][0] == finished(runs_table(rows))["start_ns"][0] == big
 
 
 def test_a_second_writer_is_refused(tmp_path):
@@ -327,14 +277,15 @@ def test_attachments_are_closed_whatever_happens(tmp_path):
         quick(tmp_path, runs=1, attachments=[first, bad, last]).run()
     assert (first.closed, bad.closed, last.closed) == (1, 1, 1)
     assert list(quick(tmp_path, runs=1).runs()["x"]) == [3, 3, 3]
-    with_new_columns = quick(tmp_path, runs=2, attachments=[Closes({"z": 1})]).run()
-    assert with_new_columns["z"].isna().sum() == 3 and with_new_columns["x"].isna().sum() == 3
-    cell_only = Closes({"w": 1})
-    table = quick(None, [*LETTERS[:1], replace(LETTERS[1], attachments=(cell_only,))], 1).run()
-    assert (
-        table.set_index("cell")["w"].isna().to_dict() == {"a": True, "b": False}
-        and cell_only.closed == 1
-    )
+    table = quick(tmp_path, runs=2, attachments=[Closes({"z": 1})]).run()
+    assert table["z"].isna().sum() == table["x"].isna().sum() == 3
+
+
+def test_attachments_of_a_cell_accompany_no_other():
+    alone = Closes({"w": 1})
+    table = quick(None, [LETTERS[0], replace(LETTERS[1], attachments=(alone,))], 1).run()
+    assert table.set_index("cell")["w"].isna().to_dict() == {"a": True, "b": False}
+    assert alone.closed == 1
 
 
 def test_damaged_files_are_named(tmp_path):
@@ -382,23 +333,17 @@ def test_calibrate_is_not_led_astray_by_those_who_compete_for_the_cpus(binaries)
     as without them.
     """
 
-    def size(workload):
-        return int(workload.command[workload.command.index("--bodies") + 1])
+    def size() -> int:
+        found = calibrate(partial(nbody, threads=1), 1000, target_seconds=0.05, exponent=2)
+        return int(found.command[found.command.index("--bodies") + 1])
 
-    def make(bodies):
-        return nbody(bodies, threads=1)
-
-    quiet = size(calibrate(make, 1000, target_seconds=0.05))
-    burn = [
-        subprocess.Popen([sys.executable, "-c", "while True: pass"])
-        for _ in range(3 * os.cpu_count())
-    ]
-    try:
-        busy = size(calibrate(make, 1000, target_seconds=0.05))
-    finally:
-        for process in burn:
-            process.kill()
-            process.wait()
+    quiet = size()
+    with ExitStack() as stack:
+        for _ in range(3 * os.cpu_count()):
+            burn = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+            stack.callback(burn.wait)
+            stack.callback(burn.kill)
+        busy = size()
     assert (busy / quiet) ** 2 > 0.6, "the run time would be far below the target"
 
 

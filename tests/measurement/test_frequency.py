@@ -1,15 +1,12 @@
 """The frequency logger on written trees, in real runs, and on this machine."""
 
 import os
+from dataclasses import replace
 
 import pytest
 
 from nbhelpers.measurement import run_once
-from nbhelpers.measurement.frequency import (
-    FrequencyLogger,
-    frequencies_mhz,
-    temperature_c,
-)
+from nbhelpers.measurement.frequency import FrequencyLogger, temperature_c
 from nbhelpers.workloads import nbody
 
 from ..trees import write_tree
@@ -21,35 +18,25 @@ FREQUENT = {
 
 
 def test_a_machine_has_cpufreq_or_says_that_it_has_none(tmp_path):
-    assert frequencies_mhz((1, 3, 9), write_tree(tmp_path / "a", FREQUENT)) == [2100.0, 2300.0]
-    assert FrequencyLogger(root=tmp_path / "a").reads_frequency
+    assert FrequencyLogger(root=write_tree(tmp_path / "a", FREQUENT)).reads_frequency
     without = FrequencyLogger(root=tmp_path / "b")
     assert not without.reads_frequency and "no cpufreq" in without.notes[0]
 
 
 def test_the_hottest_zone_counts(tmp_path):
-    files = {
-        "/sys/class/thermal/thermal_zone0/temp": "41000",
-        "/sys/class/thermal/thermal_zone1/temp": "57500",
-    }
-    assert (
-        temperature_c(write_tree(tmp_path, files)) == 57.5
-        and temperature_c(tmp_path / "none") is None
-    )
+    zones = {f"/sys/class/thermal/thermal_zone{at}/temp": f"{at + 40}000" for at in range(3)}
+    assert temperature_c(write_tree(tmp_path, zones)) == 42
+    assert temperature_c(tmp_path / "none") is None
 
 
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs a spare CPU")
 def test_a_run_that_leaves_a_cpu_free_is_sampled_while_it_lasts(tmp_path):
     write_tree(tmp_path, FREQUENT)
-    confined = nbody(2000, 20, threads=1).placed("RmHK")
+    cpu = min(os.sched_getaffinity(0))
+    confined = replace(nbody(2000, 20, threads=1), cpus=(cpu,))
     row = run_once(confined, [FrequencyLogger(every_ms=2, root=tmp_path)])
     assert row["status"] == "ok" and row["frequency_samples"] > 2
-    assert (
-        row["frequency_min_mhz"] == row["frequency_max_mhz"] == 2000 + 100 * confined.cpus[0]
-        if len(confined.cpus) == 1
-        else True
-    )
+    assert row["frequency_min_mhz"] == row["frequency_max_mhz"] == 2000 + 100 * cpu
     everywhere = run_once(nbody(256, 2), [FrequencyLogger(every_ms=1, root=tmp_path)])
-    assert everywhere["frequency_samples"] == 2 * min(4, len(os.sched_getaffinity(0))), (
-        "at the beginning and at the end"
-    )
+    # at the beginning and at the end
+    assert everywhere["frequency_samples"] == 2 * min(4, len(os.sched_getaffinity(0)))

@@ -2,6 +2,7 @@
 moment, and nothing is lost.
 """
 
+import itertools
 import json
 import os
 import tempfile
@@ -13,9 +14,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, example, given, settings
 from hypothesis import strategies as st
 
-from nbhelpers.errors import InputError
 from nbhelpers.measurement import Attachment, Campaign, Cell, finished, recorded_runs
-from nbhelpers.measurement._plan import missing_runs
 from nbhelpers.records import read_records
 from nbhelpers.statistics import same_epochs
 from nbhelpers.workloads import program, stream
@@ -47,49 +46,40 @@ def everything(folder) -> list[dict]:
 
 
 def test_a_cell_that_appears_is_measured_beside_the_others_and_their_runs_are_kept(tmp_path):
-    first = quick(tmp_path, [letter("a"), letter("b")]).run()
-    table = quick(tmp_path, [letter("a"), letter("b"), letter("new")]).run()
+    cells = [letter("a"), letter("b"), letter("new")]
+    first = quick(tmp_path, cells[:2]).run()
+    table = quick(tmp_path, cells).run()
     assert table.iloc[:4].reset_index(drop=True).equals(first.reset_index(drop=True))
     assert rounds(table, "a", "b", "new") == {2, 3} and rounds(table, "a", "b") == {0, 1, 2, 3}
     assert table["epoch"].tolist() == [0] * 4 + [1] * 6 and not list(tmp_path.glob("aside"))
-    assert [
-        len(one) for one in same_epochs(table[table.cell == "a"], table[table.cell == "new"])
-    ] == [2, 2]
-    assert "'new' added" in table.attrs["notes"][0] and len(table.attrs["notes"]) == 1
-    assert len(quick(tmp_path, [letter("a"), letter("b"), letter("new")]).run()) == 10
+    common = same_epochs(table[table.cell == "a"], table[table.cell == "new"])
+    assert [len(one) for one in common] == [2, 2]
+    (note,) = table.attrs["notes"]
+    assert "'new' added" in note and len(quick(tmp_path, cells).run()) == 10
 
 
 def test_only_what_it_is_compared_with_is_measured_again(tmp_path):
-    cells = [
-        letter("base"),
-        letter("old", compared_with=("base",)),
-        letter("new", compared_with=("base",)),
-    ]
+    others = [letter(name, compared_with=("base",)) for name in ("old", "new")]
+    cells = [letter("base"), *others]
     quick(tmp_path, cells[:2]).run()
     table = quick(tmp_path, cells).run()
-    assert Counter(table["cell"]) == {"base": 4, "old": 2, "new": 2} and rounds(
-        table, "base", "new"
-    ) == {2, 3}
+    assert Counter(table["cell"]) == {"base": 4, "old": 2, "new": 2}
+    assert rounds(table, "base", "new") == {2, 3}
     more = quick(tmp_path, cells, runs=3).run()
-    assert (
-        len(rounds(more, "base", "old")) == len(rounds(more, "base", "new")) == 3
-        and len(more) == 11
-    )
+    assert len(rounds(more, "base", "old")) == len(rounds(more, "base", "new")) == 3
+    assert len(more) == 11
 
 
 def test_a_cell_that_disappears_keeps_its_runs_and_comes_back_to_them(tmp_path):
     both = [letter("a"), letter("b")]
     quick(tmp_path, both).run()
-    assert set(quick(tmp_path, both[:1]).run()["cell"]) == {"a"} and set(
-        recorded_runs(tmp_path)["cell"]
-    ) == {"a", "b"}
+    assert set(quick(tmp_path, both[:1]).run()["cell"]) == {"a"}
+    assert set(recorded_runs(tmp_path)["cell"]) == {"a", "b"}
     table = quick(tmp_path, both[:1], runs=3).run()
     assert len(table) == 3 and "'b' no longer in the campaign" in table.attrs["notes"][0]
     table = quick(tmp_path, both, runs=3).run()
-    assert len(rounds(table, "a", "b")) == 3 and Counter(table["cell"]) == {
-        "a": 4,
-        "b": 3,
-    }, "one round was missing"
+    assert len(rounds(table, "a", "b")) == 3
+    assert Counter(table["cell"]) == {"a": 4, "b": 3}, "one round was missing"
     assert not list(tmp_path.glob("aside"))
 
 
@@ -105,45 +95,36 @@ def aside(folder) -> list[Path]:
     return sorted(folder.glob("aside/*"))
 
 
-@pytest.mark.parametrize(
-    "change, why",
-    [
-        (lambda cell, path: replace(cell, workload=program([str(path), "x"])), "another command"),
-        (
-            lambda cell, path: replace(cell, workload=replace(cell.workload, env={"A": "1"})),
-            "another environment",
-        ),
-        (
-            lambda cell, path: replace(cell, workload=replace(cell.workload, cpus=(0,))),
-            "another set of CPUs",
-        ),
-        (lambda cell, path: replace(cell, noise="abc"), "another noise"),
-        (
-            lambda cell, path: path.write_text("#!/bin/sh\nexit 0 # rebuilt\n") and cell,
-            "another build of the program",
-        ),
-    ],
-)
-def test_runs_of_something_else_are_put_aside_and_measured_anew(tmp_path, script, change, why):
+def _changed(cell: Cell, **fields) -> Cell:
+    return replace(cell, workload=replace(cell.workload, **fields))
+
+
+def _rebuilt(cell: Cell) -> Cell:
+    Path(cell.workload.command[0]).write_text("#!/bin/sh\nexit 0 # rebuilt\n")
+    return cell
+
+
+CHANGES = {
+    "another command": lambda cell: _changed(cell, command=(*cell.workload.command, "x")),
+    "another environment": lambda cell: _changed(cell, env={"A": "1"}),
+    "another set of CPUs": lambda cell: _changed(cell, cpus=(0,)),
+    "another noise": lambda cell: replace(cell, noise="abc"),
+    "another build of the program": _rebuilt,
+}
+
+
+@pytest.mark.parametrize("why", CHANGES)
+def test_runs_of_something_else_are_put_aside_and_measured_anew(tmp_path, script, why):
     cell, other, folder = Cell("p", program(str(script))), letter("other"), tmp_path / "c"
     before = quick(folder, [cell, other]).run()
-    table = quick(folder, [change(cell, script), other]).run()
-    assert (
-        Counter(table["cell"]) == {"p": 2, "other": 4}
-        and rounds(table, "p", "other") == {2, 3}
-        and table["run"].is_unique
-    )
+    table = quick(folder, [CHANGES[why](cell), other]).run()
+    assert Counter(table["cell"]) == {"p": 2, "other": 4} and table["run"].is_unique
+    assert rounds(table, "p", "other") == {2, 3}
     (home,) = aside(folder)
-    assert [row["run"] for row in read_records(home / "runs.jsonl")] == before.loc[
-        before.cell == "p", "run"
-    ].tolist()
+    gone = [row["run"] for row in read_records(home / "runs.jsonl")]
+    assert gone == before.loc[before.cell == "p", "run"].tolist()
     (note,) = table.attrs["notes"]
-    assert (
-        why in note
-        and f"c/aside/{home.name}" in note
-        and "2 runs of 'p' were put aside" in note
-        and "\n" not in note
-    )
+    assert f"2 runs of 'p' were put aside (c/aside/{home.name})" in note and why in note
     assert json.loads((home / "campaign.json").read_text())["aside"] == {"p": why}
 
 
@@ -153,18 +134,15 @@ def test_what_an_attachment_does_is_part_of_what_the_runs_are_of(tmp_path):
         attachment.identity = identity
         return [attachment]
 
-    quick(tmp_path, [letter("a", attachments=accompanied("hog 1")), letter("b")]).run()
-    assert len(everything(tmp_path)) == 4
-    table = quick(tmp_path, [letter("a", attachments=accompanied("hog 2")), letter("b")]).run()
-    assert (
-        Counter(table["cell"]) == {"a": 2, "b": 4}
-        and "another disturbance" in table.attrs["notes"][0]
-    )
-    table = quick(
-        tmp_path,
-        [letter("a", attachments=accompanied("hog 2")), letter("b")],
-        attachments=accompanied("all"),
-    ).run()
+    def run(hog, **options):
+        cells = [letter("a", attachments=accompanied(hog)), letter("b")]
+        return quick(tmp_path, cells, **options).run()
+
+    assert len(run("hog 1")) == 4
+    table = run("hog 2")
+    assert Counter(table["cell"]) == {"a": 2, "b": 4}
+    assert "another disturbance" in table.attrs["notes"][0]
+    table = run("hog 2", attachments=accompanied("all"))
     assert Counter(table["cell"]) == {"a": 2, "b": 2} and len(everything(tmp_path)) == 12
 
 
@@ -181,22 +159,24 @@ class Files(Attachment):
 
 
 def test_series_and_files_of_runs_go_with_them(tmp_path):
-    def cells(times):
-        return [Cell("s", stream(times, 100)), letter("a")]
+    def campaign(times):
+        cells = [Cell("s", stream(times, 100)), letter("a")]
+        return quick(tmp_path, cells, attachments=[Files(tmp_path / "logs")])
 
-    files = [Files(tmp_path / "logs")]
-    old = quick(tmp_path, cells(3), attachments=files).run()
-    campaign = quick(tmp_path, cells(4), attachments=files)
-    table, gone = campaign.run(), set(old.loc[old.cell == "s", "run"])
+    old, again = campaign(3).run(), campaign(4)
+    table, gone = again.run(), set(old.loc[old.cell == "s", "run"])
     (home,) = aside(tmp_path)
-    assert {path.name for path in (home / "logs").iterdir()} == {
-        f"run-{run:06d}.txt" for run in gone
-    }
-    assert {path.name for path in (tmp_path / "logs").iterdir()} == {
-        f"run-{run:06d}.txt" for run in table["run"]
-    }
-    assert set(campaign.series()["run"]) == set(table.loc[table.cell == "s", "run"])
+    assert logs(home) == files_of(gone) and logs(tmp_path) == files_of(table["run"])
+    assert set(again.series()["run"]) == set(table.loc[table.cell == "s", "run"])
     assert {one["run"] for one in read_records(home / "series.jsonl")} == gone
+
+
+def logs(folder) -> set[str]:
+    return {path.name for path in (folder / "logs").iterdir()}
+
+
+def files_of(runs) -> set[str]:
+    return {f"run-{run:06d}.txt" for run in runs}
 
 
 class Crash(BaseException):
@@ -238,28 +218,20 @@ def test_a_crash_in_the_midst_of_putting_aside_loses_nothing(tmp_path, monkeypat
     assert Counter(row["run"] for row in everything(tmp_path)).most_common(1)[0][1] == 1
     assert sum("put aside" in note for note in table.attrs["notes"]) == 1
     (home,) = aside(tmp_path)
-    assert {path.name for path in (home / "logs").iterdir()} == {
-        f"run-{row['run']:06d}.txt" for row in read_records(home / "runs.jsonl")
-    }
+    assert logs(home) == files_of(row["run"] for row in read_records(home / "runs.jsonl"))
 
 
 def _well_formed(folder, table, cells, runs):
     """No cell twice in a round; each comparison has its rounds, within epochs, interleaved."""
     assert not table.duplicated(["round", "cell"]).any() and table["run"].is_unique
     assert (table.groupby("round")["epoch"].nunique() == 1).all()
-    assert table.sort_values("began_unix_s")["round"].is_monotonic_increasing, (
-        "a round was measured in one go"
-    )
-    for one in cells:
-        for other in cells:
-            if one is other or (one.is_compared_with(other) and other.is_compared_with(one)):
-                assert len(rounds(table, one.name, other.name)) >= runs, (one.name, other.name)
-    assert (
-        Counter((row["run"], row["began_unix_s"]) for row in everything(folder)).most_common(1)[0][
-            1
-        ]
-        == 1
-    )
+    in_one_go = table.sort_values("began_unix_s")["round"].is_monotonic_increasing
+    assert in_one_go, "a round was measured in one go"
+    for one, other in itertools.product(cells, cells):
+        if one is other or (one.is_compared_with(other) and other.is_compared_with(one)):
+            assert len(rounds(table, one.name, other.name)) >= runs, (one.name, other.name)
+    keys = [(row["run"], row["began_unix_s"]) for row in everything(folder)]
+    assert len(keys) == len(set(keys))
 
 
 NAMES = "abcd"
@@ -310,25 +282,4 @@ def test_whatever_is_added_removed_changed_and_interrupted(binaries, steps):
         table = finished(quick(folder, cells, runs, attachments=[Files(folder / "logs")]).run())
         assert acknowledged <= {(row["run"], row["began_unix_s"]) for row in everything(folder)}
         _well_formed(folder, table, cells, runs)
-        files = {f"run-{run:06d}.txt" for run in recorded_runs(folder)["run"]}
-        assert files <= {path.name for path in (folder / "logs").iterdir()}
-
-
-def test_the_plan_of_a_campaign_that_never_grew_is_every_cell_in_every_round():
-    cells = [letter(name) for name in "abc"]
-    order = lambda number: cells[number % 3 :] + cells[: number % 3]  # noqa: E731
-    plan = missing_runs([], cells, 3, 0, order)
-    assert [(number, cell.name) for number, cell in plan] == [
-        (n, cell.name) for n in range(3) for cell in order(n)
-    ]
-    assert [
-        (n, cell.name)
-        for n, cell in missing_runs([(0, "a"), (0, "c"), (1, "a")], cells, 2, 0, order)
-    ] == [(0, "b"), (1, "b"), (1, "c")]
-
-
-def test_a_recorded_campaign_still_refuses(tmp_path):
-    quick(tmp_path, [letter("a")]).run()
-    with pytest.raises(InputError, match="never measured again") as caught:
-        quick(tmp_path, [replace(letter("a"), noise="other")], recorded_only=True).run()
-    assert "mv " not in str(caught.value) and not list(tmp_path.glob("aside"))
+        assert files_of(recorded_runs(folder)["run"]) <= logs(folder)

@@ -39,15 +39,6 @@ def test_a_group_or_a_mark_belongs_to_a_run_and_nothing_else_does():
     assert not _orphans.belongs_to_run(pid, pid, "a")  # it is no more
 
 
-def test_what_was_killed_is_reaped_and_is_no_child_any_more():
-    process = subprocess.Popen(["sleep", "30"])
-    assert process.pid in _orphans.children()
-    assert _orphans.kill_and_reap(process.pid)
-    assert process.pid not in _orphans.children()
-    assert _orphans.kill_and_reap(process.pid)  # there is none to wait for
-    process.returncode = -9
-
-
 @pytest.mark.parametrize("script", ["pass", "raise ValueError"])
 def test_whose_child_an_orphan_becomes_is_as_before(script):
     body = (

@@ -21,7 +21,6 @@ from nbhelpers.workloads import nbody, program
 
 from ..absent import NOBODY
 from ..machine.conftest import eventually
-from ..processes import run_python
 
 pytestmark = pytest.mark.usefixtures("binaries", "nothing_left")
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -59,22 +58,16 @@ def sleeping(seconds: str) -> list[int]:
     found = []
     for pid in filter(str.isdigit, os.listdir("/proc")):
         with contextlib.suppress(OSError):
-            if Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[:2] == [
-                b"sleep",
-                seconds.encode(),
-            ]:
+            words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+            if words[:2] == [b"sleep", seconds.encode()]:
                 found.append(int(pid))
     return run_groups.living(found)
 
 
 def groups_of_runs() -> list[str]:
-    return [
-        name
-        for name in (os.listdir(run_groups.base()) if run_groups.base() else [])
-        if name.startswith(kernel.OURS)
-        and kernel.owner_of(name)
-        and not kernel.alive(kernel.owner_of(name))
-    ]
+    names = os.listdir(run_groups.base()) if run_groups.base() else []
+    owners = {name: kernel.owner_of(name) for name in names if name.startswith(kernel.OURS)}
+    return [name for name, owner in owners.items() if owner and not kernel.alive(owner)]
 
 
 @pytest.fixture
@@ -97,9 +90,8 @@ def test_what_hides_is_found_killed_and_named(way, grouped, monkeypatch):
     script = HIDING[way].format(seconds) + UNTIL_IT_SLEEPS.format(seconds)
     row = run_once(program(["sh", "-c", script]))
     assert row["status"] == "ok" and not sleeping(seconds)
-    assert (
-        row["left_processes"] == 1 and row["message"] == "left 1 process(es) running, killed: sleep"
-    )
+    assert row["left_processes"] == 1
+    assert row["message"] == "left 1 process(es) running, killed: sleep"
 
 
 @with_and_without
@@ -157,13 +149,14 @@ def test_an_old_kernel_freezes_a_group_and_kills_one_by_one(monkeypatch):
 
 def test_groups_that_a_run_makes_in_its_own_go_with_it(monkeypatch):
     _use(True, monkeypatch)
-    seconds, before = length(), os.listdir(run_groups.base())
+    seconds, mine = length(), f"{kernel.owned_name()}-*"
+    before = [*Path(run_groups.base()).glob(mine)]
     inner = f"{run_groups.base()}/$(sed -n 's/^0:://p' /proc/self/cgroup)/inner"
     script = f"mkdir {inner}; sleep {seconds} & echo $! > {inner}/cgroup.procs"
     row = run_once(program(["sh", "-c", script]))
     assert row["status"] == "ok", row["message"]
     assert row["left_processes"] == 1 and not sleeping(seconds)
-    assert os.listdir(run_groups.base()) == before
+    assert [*Path(run_groups.base()).glob(mine)] == before
 
 
 class Mover(Attachment):
@@ -269,13 +262,19 @@ Campaign(None, [Cell("a", program(["sh", "-c", sys.argv[1]]), attachments=[Print
 """
 
 
+def harness(script: str, *words: str) -> subprocess.Popen:
+    command, env = [sys.executable, "-c", script, *words], {"PYTHONPATH": str(REPOSITORY)}
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=os.environ | env)
+
+
 class Killed:
     """A harness that measures what hides in every way, and is killed; `hidden`: their lengths."""
 
     def __init__(self, more: str = ""):
         self.hidden = [length() for _ in HIDING]
         ways = [way.format(one) for way, one in zip(HIDING.values(), self.hidden, strict=True)]
-        self._start(f"{more} {' '.join(ways)} sleep {length()}")
+        self.process = harness(HARNESS, f"{more} {' '.join(ways)} sleep {length()}")
+        assert self.process.stdout.readline() == "released\n"
 
     def end(self) -> None:
         """Whatever a failed test left."""
@@ -284,15 +283,6 @@ class Killed:
         self.process.kill()
         self.process.wait()
         self.process.stdout.close()
-
-    def _start(self, script: str) -> None:
-        self.process = subprocess.Popen(
-            [sys.executable, "-c", HARNESS, script],
-            stdout=subprocess.PIPE,
-            text=True,
-            env=os.environ | {"PYTHONPATH": str(REPOSITORY)},
-        )
-        assert self.process.stdout.readline() == "released\n"
 
     def guardians(self) -> list[int]:
         threads = Path(f"/proc/{self.process.pid}/task").iterdir()
@@ -381,19 +371,14 @@ def test_a_mitigations_group_goes_with_the_processes_that_hold_it(kind, state):
     if not places:
         pytest.skip(f"no {kind} can be written here")
     seconds = length()
-    harness = subprocess.Popen(
-        [sys.executable, "-c", HOLDER, places[0], seconds],
-        stdout=subprocess.PIPE,
-        text=True,
-        env=os.environ | {"PYTHONPATH": str(REPOSITORY)},
-    )
-    folder = harness.stdout.readline().strip()
+    holder = harness(HOLDER, places[0], seconds)
+    folder = holder.stdout.readline().strip()
     try:
         assert eventually(lambda: sleeping(seconds)) and folder
     finally:
-        harness.kill()
-        harness.wait()
-        harness.stdout.close()
+        holder.kill()
+        holder.wait()
+        holder.stdout.close()
     try:
         assert eventually(lambda: not os.path.exists(folder)) and not sleeping(seconds)
     finally:
@@ -409,9 +394,3 @@ def test_a_rank_that_calls_no_mpi_ends_with_its_harness(state, killed):
     assert eventually(lambda: len(sleeping(seconds)) == 2)
     harness.kill(guardian_too=False)
     assert eventually(lambda: not sleeping(seconds))
-
-
-def test_a_campaign_leaves_no_journal(state):
-    script = "from nbhelpers.measurement import measure; measure('true', runs=1)"
-    assert run_python(script).returncode == 0
-    assert not list(state.glob("*.journal"))

@@ -112,7 +112,3 @@ def test_ranks(folder, kind):
     options = ["--oversubscribe", "--allow-run-as-root"] if kind == "openmpi" else []
     without, with_it, _ = both_ways(folder, launcher, *options, "-n", "2", program)
     assert with_it == without and without[0] == 0
-
-
-def checksum(done) -> str:
-    return next(word for word in done[1].split() if word.startswith("checksum="))
