@@ -21,7 +21,6 @@ from nbhelpers.measurement import measure, run_once
 from nbhelpers.noise import Signature
 from nbhelpers.outcomes import outcome_of
 from nbhelpers.workloads import Report, Workload, descriptions, program
-from nbhelpers.workloads.reader import Reader
 
 RECORDED = Path(__file__).parent / "originals"
 
@@ -138,10 +137,7 @@ def test_a_fresh_folder_is_empty_and_deleted(tmp_path):
         Report("files", r"^(?P<value>\d+)$"),
         Report("place", r"^(?P<value>/.*)$"),
     )
-    reader = Reader("where", reports, fresh_folder=True)
-    from dataclasses import replace
-
-    workload = replace(program(str(path), description="babelstream"), reader=reader)
+    workload = program(str(path), reports=reports, fresh_folder=True)
     rows = [run_once(workload) for _ in range(2)]
     assert [row["files"] for row in rows] == [0, 0] and rows[0]["place"] != rows[1]["place"]
     assert not any(Path(row["place"]).exists() for row in rows)
