@@ -22,28 +22,11 @@ _BOTH = ("Sendrecv", "Sendrecv_replace")
 _SINGLE_WAITS = ("Wait", "Waitany", "Test", "Testany")
 _WAITS = (*_SINGLE_WAITS, "Waitall", "Waitsome", "Testall", "Testsome")
 _COLLECTIVES = (
-    "Barrier",
-    "Bcast",
-    "Reduce",
-    "Allreduce",
-    "Reduce_scatter",
-    "Reduce_scatter_block",
-    "Scan",
-    "Exscan",
-    "Gather",
-    "Gatherv",
-    "Scatter",
-    "Scatterv",
-    "Allgather",
-    "Allgatherv",
-    "Alltoall",
-    "Alltoallv",
-    "Alltoallw",
-    "Neighbor_allgather",
-    "Neighbor_allgatherv",
-    "Neighbor_alltoall",
-    "Neighbor_alltoallv",
-    "Neighbor_alltoallw",
+    *("Barrier", "Bcast", "Reduce", "Allreduce", "Scan", "Exscan"),
+    *("Reduce_scatter", "Reduce_scatter_block", "Gather", "Gatherv", "Scatter", "Scatterv"),
+    *("Allgather", "Allgatherv", "Alltoall", "Alltoallv", "Alltoallw"),
+    *("Neighbor_allgather", "Neighbor_allgatherv"),
+    *("Neighbor_alltoall", "Neighbor_alltoallv", "Neighbor_alltoallw"),
 )
 KINDS = {
     **dict.fromkeys(_SENDS, "send"),

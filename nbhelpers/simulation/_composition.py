@@ -184,12 +184,10 @@ def loop(body: Schedule, iterations: int, compute_ns: np.ndarray | int) -> Sched
     Parameters
     ----------
     compute_ns
-        One number, int[P] (each rank its own) or int[iterations, P].
+        One number, or int[P], each rank its own.
     """
-    each = np.asarray(compute_ns)
-    grain: list[Numbers] = list(each) if each.ndim == 2 else [compute_ns] * iterations
     name = f"{iterations} x (computation, {body.name})"
-    return compose([body] * iterations, grain, name=name)
+    return compose([body] * iterations, [compute_ns] * iterations, name=name)
 
 
 def calls(

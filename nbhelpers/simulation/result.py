@@ -98,11 +98,6 @@ class Result:
         """The first of the ranks that ended last."""
         return int(self.finish_ns.argmax())
 
-    @property
-    def events(self) -> int:
-        """Operations and messages."""
-        return self.schedule.events
-
     @cached_property
     def ideal(self) -> "Result":
         """The same without noise (simulated when first asked for)."""

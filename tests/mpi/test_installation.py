@@ -65,19 +65,6 @@ def test_a_compiled_program_runs_from_a_folder_with_a_blank(tmp_path):
     assert "verified=yes" in run(*here.command(2), folder / "hello", cwd=folder).stdout
 
 
-@needs_mpi
-def test_mpi4py_finds_the_same_mpi():
-    here = installation()
-    if here.python is None:
-        pytest.skip("this MPI is the site's own: make mpi installs no mpi4py for it")
-    code = (
-        "from mpi4py import MPI; w = MPI.COMM_WORLD; s = w.allreduce(w.rank);"
-        "print(s, MPI.Get_library_version()) if w.rank == 0 else None"
-    )
-    done = run(*here.command(4), here.python, "-c", code)
-    assert done.stdout.startswith("6 ") and here.version in done.stdout, done.stderr
-
-
 def test_without_an_installation_the_message_says_what_to_do(tmp_path):
     with pytest.raises(Unavailable, match="make mpi"):
         installation(tmp_path)

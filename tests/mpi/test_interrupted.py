@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from nbhelpers.machine import leftovers
 from nbhelpers.measurement import recorded_runs
 from nbhelpers.mpi import read_calls
 
@@ -119,17 +118,6 @@ def test_a_harness_that_dies_goes_on_where_it_was(number, stopped, tmp_path, wai
     assert again.returncode == 0, errors
     assert not written.exists() and (tmp_path / "starts").stat().st_size == RUNS + 1
     ends_whole(tmp_path / "campaign", waits, failed=0)
-
-
-@pytest.mark.long
-def test_what_a_killed_harness_left_in_memory_is_swept(stopped):
-    harness, ranks, written = stopped
-    assert f"removed: {written}, left by a dead process" not in leftovers.remove_scratch()
-    assert len(list(written.glob("calls.*"))) == 2
-    harness.kill()
-    harness.wait()
-    assert f"removed: {written}, left by a dead process" in leftovers.remove_scratch()
-    assert not written.exists()
 
 
 @pytest.mark.long

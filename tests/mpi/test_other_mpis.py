@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from nbhelpers import program
-from nbhelpers.errors import InputError, Unavailable
+from nbhelpers.errors import InputError
 from nbhelpers.measurement import run_once
 from nbhelpers.mpi import installation
 from nbhelpers.workloads import Region, binary_folder
@@ -112,12 +112,3 @@ def test_whose_library_and_launcher_it_is():
     assert launcher_kind(str(here.launcher)) == OPEN_MPI
     assert linked_mpi(sys.executable) is None and linked_mpi("--oversubscribe") is None
     assert linked_mpi(str(Path(__file__))) is None and launcher_kind("env") is None
-
-
-@needs_mpi
-def test_a_launcher_that_is_gone_is_an_error(tmp_path):
-    (tmp_path / ".installation").write_text(
-        "mpicc=/bin/true\nlauncher=/gone\nkind=MPI\nversion=4\n"
-    )
-    with pytest.raises(Unavailable, match="make mpi"):
-        installation(tmp_path)

@@ -26,7 +26,7 @@ def to_schedule(program: list[list[Op]], **options) -> Schedule:
     return Schedule.from_arrays(
         [len(rank) for rank in program],
         np.array([KINDS[op.kind] for op in ops], int),
-        np.array([op.peer for op in ops], int),
+        np.array([0 if op.kind == "calc" else op.peer for op in ops], int),
         np.array([op.size for op in ops], np.int64),
         tag=np.array([op.tag for op in ops], int),
         cpu=np.array([op.cpu for op in ops], int),

@@ -115,14 +115,6 @@ def test_pop_reduces_twenty_times_as_often_as_sage_and_cth():
     assert each[2] / each[0] == pytest.approx(20, rel=0.2)
 
 
-def test_sizes_of_reductions_and_broadcasts():
-    def sizes(schedule):
-        return set(schedule.column("size")[schedule.kind == SEND].tolist())
-
-    assert sizes(applications.sage((2, 2, 2), 2, halo_bytes=77)) == {8, 77}
-    assert sizes(applications.cth((2, 2, 2), 2, halo_bytes=77)) == {32, 77, 1024}
-
-
 SKELETONS = {
     "sweep3d": lambda: applications.sweep3d((3, 3), 0.05, blocks=2),
     "pop": lambda: applications.pop((3, 3), 0.01),

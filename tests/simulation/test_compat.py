@@ -43,7 +43,7 @@ def test_equals_the_reference_simulator(case: dict):
         **case.get("stable_order", {}),
     }  # file order kept where the shipped binary scrambles it
     finish = result.finish_ns.astype(np.int64)
-    assert result.events == case["events"]
+    assert schedule.events == case["events"]
     assert (
         int(finish.max()) == expected["max_finish"] and int(finish.argmax()) == expected["max_host"]
     )

@@ -64,6 +64,9 @@ def test_closed_forms(ranks: int, size: int, name: str, mode: str):
             simulate(patterns.dissemination(ranks, size), net, mode=mode).makespan_ns,
             np.ceil(np.log2(ranks)) * hop,
         )
+        if ranks & (ranks - 1) == 0 and net.O <= net.G:
+            reduction = patterns.recursive_doubling_allreduce(ranks, size)
+            close(simulate(reduction, net, mode=mode).makespan_ns, np.log2(ranks) * hop)
 
 
 @pytest.mark.parametrize("name", NETS)
@@ -119,63 +122,47 @@ def test_a_schedule_without_operations():
 # --- bad input: each is silent, or fatal, in the reference ----------------------------------------
 
 
-def pair(**changes) -> dict:
-    return (
-        dict(
-            counts=[1, 1],
-            kind=[1, 2],
-            peer=[1, 0],
-            size=8,
-            line=[3, 7],
-            name="case.goal",
-        )
-        | changes
-    )
+@pytest.mark.parametrize(
+    "changes, said",
+    [
+        (dict(peer=[2, 0]), "peer does not exist|rank 0, operation 0|line 3|there are 2 ranks"),
+        (dict(peer=[1, 5]), "peer does not exist|rank 1, operation 0|line 7"),
+        (dict(peer=[-1, 0]), "needs a destination|rank 0|line 3"),
+        (dict(kind=[1, 4]), "unknown kind|rank 1"),
+        (dict(size=[8, -1]), "negative size|rank 1"),
+        (dict(tag=[-1, 0]), "a send needs a tag|rank 0"),
+        (dict(size=[8.5, 1]), "whole numbers"),
+        (dict(size=[1, 2, 3]), "3 entries for 2 operations"),
+        (dict(cpu=[0, 300]), "0 to 300|255"),
+        (dict(requires=([0], [1])), "depends on one of rank 1"),
+        (dict(requires=([0], [9])), "does not exist"),
+        (dict(requires=([0], [0])), "itself|line 3"),
+    ],
+)
+def test_bad_schedules_are_refused(changes: dict, said: str):
+    pair = dict(counts=[1, 1], kind=[1, 2], peer=[1, 0], size=8, line=[3, 7], name="case.goal")
+    with pytest.raises(ScheduleError) as caught:
+        Schedule.from_arrays(**pair | changes)
+    assert all(words in str(caught.value) for words in said.split("|"))
 
 
 @pytest.mark.parametrize(
-    "changes, error, said",
+    "changes, said",
     [
         (
-            dict(peer=[2, 0]),
-            ScheduleError,
-            ["peer does not exist", "rank 0, operation 0", "line 3", "there are 2 ranks"],
-        ),
-        (
-            dict(peer=[1, 5]),
-            ScheduleError,
-            ["peer does not exist", "rank 1, operation 0", "line 7"],
-        ),
-        (dict(peer=[-1, 0]), ScheduleError, ["needs a destination", "rank 0", "line 3"]),
-        (dict(kind=[1, 4]), ScheduleError, ["unknown kind", "rank 1"]),
-        (dict(size=[8, -1]), ScheduleError, ["negative size", "rank 1"]),
-        (dict(tag=[-1, 0]), ScheduleError, ["tag", "rank 0"]),
-        (dict(size=[8.5, 1]), ScheduleError, ["whole numbers"]),
-        (dict(size=[1, 2, 3]), ScheduleError, ["3 entries for 2 operations"]),
-        (dict(cpu=[0, 300]), ScheduleError, ["0 to 300", "255"]),
-        (dict(requires=([0], [1])), ScheduleError, ["depends on one of rank 1"]),
-        (dict(requires=([0], [9])), ScheduleError, ["does not exist"]),
-        (dict(requires=([0], [0])), ScheduleError, ["itself", "line 3"]),
-        (
             dict(tag=[1, 2]),
-            Deadlock,
-            [
-                "no message ever matches",
-                "rank 1, operation 0",
-                "line 7",
-                "recv 8b from 0 tag 2",
-                "send 8b to 1 tag 1",
-            ],
+            "no message ever matches|rank 1, operation 0 (line 7): recv 8b from 0 tag 2"
+            "|send 8b to 1 tag 1",
         ),
-        (dict(kind=[1, 3]), Deadlock, ["never received", "rank 0, operation 0", "line 3"]),
-        (dict(kind=[3, 2]), Deadlock, ["no message ever matches", "0 sends to rank 1 from rank 0"]),
+        (dict(kind=[1, 3]), "never received|rank 0, operation 0|line 3"),
+        (dict(kind=[3, 2]), "no message ever matches|0 sends to rank 1 from rank 0"),
     ],
 )
-def test_bad_schedules_are_refused(changes: dict, error: type, said: list[str]):
-    with pytest.raises(error) as caught:
-        simulate(Schedule.from_arrays(**pair(**changes)))
-    for words in said:
-        assert words in str(caught.value)
+def test_schedules_that_cannot_end(changes: dict, said: str):
+    pair = dict(counts=[1, 1], kind=[1, 2], peer=[1, 0], size=8, line=[3, 7], name="case.goal")
+    with pytest.raises(Deadlock) as caught:
+        simulate(Schedule.from_arrays(**pair | changes))
+    assert all(words in str(caught.value) for words in said.split("|"))
 
 
 def test_a_circle_is_named():
@@ -188,13 +175,9 @@ def test_a_circle_is_named():
         line=[1, 2, 3, 4],
         name="ring.goal",
     )
-    with pytest.raises(Deadlock, match="circle") as caught:
+    with pytest.raises(Deadlock, match="circle(.|\n)*line(.|\n)*requires") as caught:
         simulate(ring)
-    assert (
-        all(f"operation {op}" in str(caught.value) for op in (1, 2, 3))
-        and "requires" in str(caught.value)
-        and "line" in str(caught.value)
-    )
+    assert all(f"operation {op}" in str(caught.value) for op in (1, 2, 3))
 
 
 def test_two_large_sends_that_wait_for_each_other():
@@ -229,17 +212,6 @@ def test_the_end_of_time(counts: list[int]):
     assert simulate(Schedule.from_arrays(size=half, **ops)).makespan_ns == 2.0 * half
     with pytest.raises(InputError, match=r"left 64 bits\n.*operation 1: calc"):
         simulate(Schedule.from_arrays(size=[half, half + 2], **ops))
-
-
-def test_messages_beyond_the_end_of_time():
-    """Bytes that take 40 days, sent twice by a rank and received twice by another."""
-    size = int(3.5e15)
-    network = LogGOPS(G=1, S=2**60)
-    ops = dict(counts=[2, 2], kind=[1, 1, 2, 2], peer=[1, 1, 0, 0])
-    once = Schedule.from_arrays(size=[size, 1, size, 1], **ops)
-    assert simulate(once, network).makespan_ns == pytest.approx(size, rel=1e-9)
-    with pytest.raises(InputError, match="left 64 bits"):
-        simulate(Schedule.from_arrays(size=size, **ops), network)
 
 
 @pytest.mark.parametrize("busy", [0.9, 0.999, 1 - 1e-9])

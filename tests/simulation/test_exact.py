@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nbhelpers.errors import InputError
-from nbhelpers.simulation.detours import Detours, periodic
+from nbhelpers.simulation.detours import periodic
 from nbhelpers.simulation.engine import Deadlock, simulate
 from nbhelpers.simulation.loggops import LogGOPS
 from nbhelpers.simulation.noise import Noise
@@ -142,34 +142,6 @@ def test_crowds(seed: int, network: tuple, noise: int | None):
     """
     program = random_program(seed, ranks=3, messages=250, sizes=(1, 8, 100))
     compare(program, network, "exact", noise)
-
-
-@pytest.mark.parametrize(
-    "trace", [periodic(1000, 100), periodic(33_333, 3)], ids=["1 kHz", "33 kHz"]
-)
-def test_thousands_of_ranks(trace: Detours):
-    """Enough events at a time for every way through the queue."""
-    ranks = 2200
-    noise = Noise.on_ranks(trace, ranks, seed=1)
-    program = []
-    for rank in range(ranks):
-        program.append(
-            [
-                Op(kind, 8, (rank + sign * 2**r) % ranks)
-                for r in range(12)
-                for kind, sign in (("send", 1), ("recv", -1))
-            ]
-        )
-        for r in range(11):
-            program[-1][2 * r + 1].after_done, program[-1][2 * r + 2].needs = [2 * r + 2], 1
-    scaled = ([0], [round(trace.duration_ns[0] * 1000)], round(trace.period_ns * 1000))
-    schedule = to_schedule(program)
-    finish, injected = Reference(
-        program, NETWORKS[0], [scaled] * ranks, (noise.phase_ns * 1000).tolist()
-    ).run()
-    result = simulate(schedule, LogGOPS(*NETWORKS[0]), noise)
-    np.testing.assert_allclose(result.finish_ns, finish, rtol=1e-15)
-    np.testing.assert_allclose(result.noise_ns, injected, rtol=1e-15)
 
 
 @settings(max_examples=100, deadline=None)

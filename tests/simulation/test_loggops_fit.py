@@ -61,11 +61,6 @@ def test_intervals_hold_what_is_true_of_the_quantile():
     assert held >= 7
 
 
-def test_a_gap_below_the_overhead_is_called_the_overhead():
-    fit = fit_loggops(families(KNOWN["o above g"], SIZES, 2), resamples=2)
-    assert fit.network.g == pytest.approx(1500, rel=0.01)
-
-
 def test_what_cannot_be_fitted_is_refused():
     times = families(KNOWN["odin"], SIZES[:3], 2)
     with pytest.raises(InputError, match="delay_ns"):

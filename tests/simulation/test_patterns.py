@@ -40,19 +40,10 @@ def traffic(schedule):
     return len(messages(schedule)), sum(size for *_, size in messages(schedule))
 
 
-def chunks(total, parts):
-    return [total // parts + (i < total % parts) for i in range(parts)]
-
-
 def core_of(ranks):
     """2^k, and those ranks that hand their data to the next one."""
     size = 2 ** (ranks.bit_length() - 1)
     return size, set(range(0, 2 * (ranks - size), 2))
-
-
-def once(ranks):
-    """Each rank's data once."""
-    return Counter(range(ranks))
 
 
 # --- what the reference generates -----------------------------------------------------------------
@@ -66,15 +57,11 @@ def stencil(shape, bytes, steps, ns, periodic):
 
 
 REFERENCE = {
-    "dissemination_2_1B": lambda: patterns.dissemination(2, 1),
     "dissemination_8_1B": lambda: patterns.dissemination(8, 1),
-    "dissemination_100_1B": lambda: patterns.dissemination(100, 1),
     "dissemination_64_1048576B": lambda: patterns.dissemination(64, 2**20),
     "dissemination_1024_1B": lambda: patterns.dissemination(1024, 1),
-    "binomialtreebcast_2_1B": lambda: patterns.binomial_bcast(2, 1),
     "binomialtreebcast_64_1024B": lambda: patterns.binomial_bcast(64, 1024),
     "binomialtreebcast_8_1024B_root3": lambda: patterns.binomial_bcast(8, 1024, root=3),
-    "binomialtreereduce_8_1024B": lambda: patterns.binomial_reduce(8, 1024),
     "binomialtreereduce_13_1024B": lambda: patterns.binomial_reduce(13, 1024),
     "binomialtreereduce_1024_1024B": lambda: patterns.binomial_reduce(1024, 1024),
     "scatter_17_1B": lambda: patterns.scatter(17, 1),
@@ -90,221 +77,135 @@ def test_the_reference_generates_the_same(name):
     same(ours, theirs)
 
 
-# --- one root -------------------------------------------------------------------------------------
+# --- whose data come to whom, in how many messages and bytes --------------------------------------
 
 
-def test_broadcasts_reach_everybody_once():
-    for ranks in RANKS:
-        for root in {0, ranks // 2, ranks - 1}:
-            schedule = patterns.binomial_bcast(ranks, 7, root=root).validate()
-            assert all(root in known for known in knowledge(schedule))
-            assert traffic(schedule) == (ranks - 1, 7 * (ranks - 1))
+def rounds(ranks):
+    return (ranks - 1).bit_length()
 
 
-def test_reductions_count_everybody_once():
-    for ranks in RANKS:
-        for root in {0, ranks // 2, ranks - 1}:
-            schedule = patterns.binomial_reduce(ranks, 10, root=root).validate()
-            final = Flow(schedule).run(
-                lambda rank: Counter([rank]),
-                lambda rank, state, *_: state,
-                lambda rank, state, message, _: state + message,
-            )
-            assert final[root] == once(ranks)
-            assert traffic(schedule) == (ranks - 1, 10 * (ranks - 1))
+def everybody(ranks):
+    return [set(range(ranks))] * ranks
+
+
+def core_traffic(ranks, bytes_of_core):
+    """Messages and bytes of 2^k ranks in k rounds, of so many bytes in all, and of the others."""
+    size, guests = core_of(ranks)
+    return size * (size.bit_length() - 1), bytes_of_core(size), 2 * len(guests)
+
+
+def doubling(ranks):
+    count, total, more = core_traffic(ranks, lambda size: 8 * size * (size.bit_length() - 1))
+    return count + more, total + 8 * more
+
+
+def rabenseifner(ranks):
+    count, total, more = core_traffic(ranks, lambda size: 2 * 1001 * (size - 1))
+    return 2 * count + more, total + 1001 * more
+
+
+def distances(ranks):
+    """Bits of all distances: how often the blocks of a rank travel after Bruck."""
+    return sum(map(int.bit_count, range(ranks)))
 
 
 @pytest.mark.parametrize(
-    "pattern, down", [(patterns.binomial_scatter, True), (patterns.binomial_gather, False)]
+    "pattern, size, known, traffic_of",
+    [
+        (patterns.barrier, None, everybody, lambda n: (n * rounds(n), n * rounds(n))),
+        (
+            patterns.scan,
+            4,
+            lambda n: [set(range(rank + 1)) for rank in range(n)],
+            lambda n: (
+                n * rounds(n) - 2 ** rounds(n) + 1,
+                4 * (n * rounds(n) - 2 ** rounds(n) + 1),
+            ),
+        ),
+        (patterns.recursive_doubling_allreduce, 8, everybody, doubling),
+        (patterns.rabenseifner_allreduce, 1001, everybody, rabenseifner),
+        (patterns.ring_allgather, 5, everybody, lambda n: (n * (n - 1), 5 * n * (n - 1))),
+        (patterns.bruck_allgather, 5, everybody, lambda n: (n * rounds(n), 5 * n * (n - 1))),
+        (patterns.bruck_alltoall, 6, everybody, lambda n: (n * rounds(n), 6 * n * distances(n))),
+        (patterns.pairwise_alltoall, 6, everybody, lambda n: (n * (n - 1), 6 * n * (n - 1))),
+    ],
 )
-def test_binomial_scatter_and_gather_carry_whole_subtrees(pattern, down):
+def test_patterns_without_a_root(pattern, size, known, traffic_of):
     for ranks in RANKS:
-        for root in {0, ranks - 1}:
-            schedule = pattern(ranks, 3, root=root).validate()
-            parent = (
-                {to: (source, size) for source, to, size in messages(schedule)}
-                if down
-                else {source: (to, size) for source, to, size in messages(schedule)}
-            )
-            below = Counter()
-            for rank in range(ranks):
-                while True:
-                    below[rank] += 1
-                    if rank == root:
-                        break
-                    rank = parent[rank][0]
-            assert below[root] == ranks
-            assert all(size == 3 * below[rank] for rank, (_, size) in parent.items())
-            known = knowledge(schedule)
-            assert all(root in each for each in known) if down else known[root] == set(range(ranks))
+        schedule = pattern(*([ranks] if size is None else [ranks, size])).validate()
+        assert knowledge(schedule) == known(ranks)
+        assert traffic(schedule) == traffic_of(ranks)
 
 
-def test_barriers_hold_everybody():
+@pytest.mark.parametrize(
+    "pattern, down, subtrees",
+    [
+        (patterns.binomial_bcast, True, False),
+        (patterns.binomial_reduce, False, False),
+        (patterns.binomial_scatter, True, True),
+        (patterns.binomial_gather, False, True),
+        (patterns.scatter, True, False),
+        (patterns.gather, False, False),
+    ],
+)
+def test_trees_reach_everybody_once(pattern, down, subtrees):
+    """P - 1 messages, each with one rank's data or with those of its whole subtree."""
+    for ranks, root in [(n, root) for n in RANKS for root in {0, n // 2, n - 1}]:
+        schedule = pattern(ranks, 3, root=root).validate()
+        ends = [(to, source) if down else (source, to) for source, to, _ in messages(schedule)]
+        parent = dict(ends)
+        assert len(parent) == len(ends) == ranks - 1 and root not in parent
+        below = Counter()
+        for rank in range(ranks):
+            while rank != root:
+                below[rank] += 1
+                rank = parent[rank]
+        carried = [3 * (below[child] if subtrees else 1) for child, _ in ends]
+        assert [size for *_, size in messages(schedule)] == carried
+        known = knowledge(schedule)
+        assert all(root in each for each in known) if down else known[root] == set(range(ranks))
+
+
+@pytest.mark.parametrize(
+    "pattern, has",
+    [
+        (patterns.scan, lambda rank, ranks: rank + 1),
+        (patterns.recursive_doubling_allreduce, lambda rank, ranks: ranks),
+    ],
+)
+def test_reductions_count_each_rank_once(pattern, has):
     for ranks in RANKS:
-        schedule = patterns.barrier(ranks).validate()
-        assert all(known == set(range(ranks)) for known in knowledge(schedule))
-
-
-def test_the_references_dissemination_lets_a_round_overtake_another():
-    """Its sends wait for one receive only, so a slow message of an early round is not waited for:
-    documented, and why `barrier` is ordered.
-    """
-    assert any(known != set(range(16)) for known in knowledge(patterns.dissemination(16, 1)))
-    assert all(
-        known == set(range(16)) for known in knowledge(patterns.dissemination(16, 1, ordered=True))
-    )
-
-
-# --- everybody ------------------------------------------------------------------------------------
-
-
-def test_scans_are_prefixes():
-    for ranks in RANKS:
-        schedule = patterns.scan(ranks, 4).validate()
-        final = Flow(schedule).run(
-            lambda rank: Counter([rank]),
-            lambda rank, state, *_: state,
-            lambda rank, state, message, _: state + message,
-        )
-        assert final == [once(rank + 1) for rank in range(ranks)]
-    k = (33 - 1).bit_length()
-    assert len(messages(patterns.scan(33, 4))) == 33 * k - 2**k + 1
-
-
-def test_recursive_doubling_allreduce():
-    for ranks in RANKS:
-        schedule = patterns.recursive_doubling_allreduce(ranks, 8).validate()
-        size, guests = core_of(ranks)
-        final = Flow(schedule).run(
+        guests = () if pattern is patterns.scan else core_of(ranks)[1]
+        final = Flow(pattern(ranks, 8)).run(
             lambda rank: Counter([rank]),
             lambda rank, state, *_: state,
             lambda rank, state, message, _, guests=guests: (
                 message if rank in guests else state + message
             ),
         )
-        assert final == [once(ranks)] * ranks
-        count = size * (size.bit_length() - 1) + 2 * len(guests)
-        assert traffic(schedule) == (count, 8 * count)
+        assert final == [Counter(range(has(rank, ranks))) for rank in range(ranks)]
 
 
-class Chunked:
-    """State of a reduction of a vector in chunks: {chunk: Counter of contributions}."""
-
-    def __init__(self, rank, count):
-        self.chunks = {chunk: Counter([rank]) for chunk in range(count)}
-
-    def some(self, wanted, replace):
-        return replace, {chunk: self.chunks[chunk] for chunk in wanted}
-
-    def merged(self, message):
-        replace, chunks = message
-        result = Chunked(0, 0)
-        result.chunks = self.chunks | {
-            chunk: value if replace else self.chunks[chunk] + value
-            for chunk, value in chunks.items()
-        }
-        return result
-
-
-def halving(ranks):
-    """For each rank of the core and round: the partner, the chunks that go and those that stay, by
-    the definition of recursive halving.
+def test_the_references_dissemination_lets_a_round_overtake_another():
+    """Its sends wait for one receive only, so a slow message of an early round is not waited for:
+    documented, and why `barrier` is ordered.
     """
-    size, guests = core_of(ranks)
-    core = [rank for rank in range(ranks) if rank not in guests]
-    mine, rounds = {place: list(range(size)) for place in range(size)}, []
-    for mask in (1 << k for k in range(size.bit_length() - 1)):
-        step = {}
-        for place in range(size):
-            half = len(mine[place]) // 2
-            stay, go = (
-                (mine[place][half:], mine[place][:half])
-                if place & mask
-                else (mine[place][:half], mine[place][half:])
-            )
-            step[core[place]] = core[place ^ mask], go, stay
-            mine[place] = stay
-        rounds.append(step)
-    return core, guests, rounds
-
-
-@pytest.mark.parametrize("total", [1 << 12, 1001, 3])
-def test_rabenseifner_allreduce(total):
-    for ranks in (*range(1, 20), 32, 33):
-        core, guests, rounds = halving(ranks)
-        part = chunks(total, len(core))
-
-        def outgoing(rank, state, number, to, size):
-            if rank in guests:
-                assert (to, size) == (rank + 1, total)
-                return state.some(range(len(core)), replace=False)
-            if number < len(rounds):
-                partner, go, _ = rounds[number][rank]
-                assert (to, size) == (partner, sum(part[chunk] for chunk in go))
-                return state.some(go, replace=False)
-            if number < 2 * len(rounds):
-                partner, _, stay = rounds[2 * len(rounds) - 1 - number][rank]
-                assert (to, size) == (partner, sum(part[chunk] for chunk in stay))
-                return state.some(stay, replace=True)
-            assert (to, size) == (rank - 1, total)
-            return state.some(range(len(core)), replace=True)
-
-        schedule = patterns.rabenseifner_allreduce(ranks, total).validate()
-        final = Flow(schedule).run(
-            lambda rank, core=core: Chunked(rank, len(core)),
-            outgoing,
-            lambda rank, state, message, _: state.merged(message),
-        )
-        assert all(value == once(ranks) for state in final for value in state.chunks.values())
-        assert len(messages(schedule)) == 2 * len(core) * len(rounds) + 2 * len(guests)
-
-
-def test_allgathers_carry_no_more_than_their_size():
-    def ring(rank, state, number, to, size, ranks):
-        return {(rank - number) % ranks}
-
-    def bruck(rank, state, number, to, size, ranks):
-        assert to == (rank - 2**number) % ranks
-        return {(rank + block) % ranks for block in range(min(2**number, ranks - 2**number))}
-
-    for ranks in RANKS:
-        for pattern, choose in (
-            (patterns.ring_allgather, ring),
-            (patterns.bruck_allgather, bruck),
-        ):
-
-            def outgoing(rank, state, number, to, size, choose=choose, ranks=ranks):
-                blocks = choose(rank, state, number, to, size, ranks)
-                assert blocks <= state and size == 5 * len(blocks)
-                return blocks
-
-            schedule = pattern(ranks, 5).validate()
-            final = Flow(schedule).run(
-                lambda rank: {rank}, outgoing, lambda rank, state, message, _: state | message
-            )
-            assert all(state == set(range(ranks)) for state in final)
-    assert traffic(patterns.ring_allgather(33, 5)) == (33 * 32, 5 * 33 * 32)
-    assert traffic(patterns.bruck_allgather(33, 5)) == (33 * 6, 5 * 33 * 32)
-
-
-def test_pairwise_alltoall():
-    for ranks in RANKS:
-        schedule = patterns.pairwise_alltoall(ranks, 6).validate()
-        Flow(schedule)
-        assert Counter(messages(schedule)) == Counter(
-            (i, j, 6) for i in range(ranks) for j in range(ranks) if i != j
-        )
+    assert knowledge(patterns.dissemination(16, 1)) != everybody(16)
+    assert knowledge(patterns.dissemination(16, 1, ordered=True)) == everybody(16)
 
 
 def test_pairwise_alltoall_has_one_partner_at_a_time():
     for ranks in (8, 7):
-        flow = Flow(patterns.pairwise_alltoall(ranks, 1))
+        schedule = patterns.pairwise_alltoall(ranks, 6)
+        pairs = [(i, j, 6) for i in range(ranks) for j in range(ranks) if i != j]
+        assert sorted(messages(schedule)) == pairs
+        flow = Flow(schedule)
         for i in range(len(flow.kind)):
             place = (i % (2 * ranks - 2)) // 2
             assert sorted(flow.needs[i]) == ([i - i % 2 - 2, i - i % 2 - 1] if place else [])
 
 
-def test_bruck_alltoall():
+def test_bruck_alltoall_carries_each_block_where_it_belongs():
     for ranks in RANKS:
 
         def outgoing(rank, state, number, to, size, ranks=ranks):
@@ -312,23 +213,17 @@ def test_bruck_alltoall():
             bit of this round to go.
             """
             hop = 1 << number
-            blocks = {
-                ((rank - distance % hop) % ranks, (rank - distance % hop + distance) % ranks)
-                for distance in range(ranks)
-                if distance & hop
-            }
+            starts = [(rank - d % hop, d) for d in range(ranks) if d & hop]
+            blocks = {(start % ranks, (start + d) % ranks) for start, d in starts}
             assert blocks <= state and to == (rank + hop) % ranks and size == 6 * len(blocks)
             return blocks
 
-        schedule = patterns.bruck_alltoall(ranks, 6).validate()
-        final = Flow(schedule).run(
+        final = Flow(patterns.bruck_alltoall(ranks, 6)).run(
             lambda rank, ranks=ranks: {(rank, to) for to in range(ranks)},
             outgoing,
             lambda rank, state, message, _: state | message,
         )
-        assert all(
-            {(source, rank) for source in range(ranks)} <= state for rank, state in enumerate(final)
-        )
+        assert all({(one, rank) for one in range(ranks)} <= final[rank] for rank in range(ranks))
 
 
 # --- grids ----------------------------------------------------------------------------------------
@@ -358,27 +253,21 @@ def test_halos(shape, points, periodic):
         for offset in np.ndindex(*[3] * len(shape)):
             step = np.array(offset) - 1
             there = here + step
-            if (
-                not step.any()
-                or (star and abs(step).sum() > 1)
-                or any(side == 1 and move for side, move in zip(shape, step, strict=True))
-            ):
+            corner = abs(step).sum() > 1
+            if not step.any() or (star and corner) or (step[np.array(shape) == 1] != 0).any():
                 continue
             if periodic or all(0 <= x < side for x, side in zip(there, shape, strict=True)):
-                size = [10, 20, 30][int(np.flatnonzero(step)[0])] if abs(step).sum() == 1 else 8
-                expected[
-                    rank, int(np.ravel_multi_index(there, shape, mode="wrap", order="F")), size
-                ] += 1
+                size = 8 if corner else [10, 20, 30][int(np.flatnonzero(step)[0])]
+                to = np.ravel_multi_index(there, shape, mode="wrap", order="F")
+                expected[rank, int(to), size] += 1
     assert Counter(messages(schedule)) == expected
 
 
 def test_a_halo_brings_each_message_to_its_own_side():
     """On two ranks that are each other's left and right neighbour, tags keep both apart."""
     flow = Flow(patterns.halo((2,), 8))
-    assert {(flow.tag[receive], flow.tag[send]) for receive, send in flow.source.items()} == {
-        (0, 0),
-        (1, 1),
-    }
+    pairs = {(flow.tag[receive], flow.tag[send]) for receive, send in flow.source.items()}
+    assert pairs == {(0, 0), (1, 1)}
 
 
 @pytest.mark.parametrize("shape", [(4,), (3, 4), (2, 3, 2)])
@@ -401,24 +290,13 @@ def test_sweeps(shape):
 
 
 def test_a_sweep_takes_one_step_a_rank_and_block():
-    steps = Flow(patterns.sweep((4, 5), 8, 6, 100, corners=[(0, 0)]))
-    depth = {}
-    for i in steps.order:
-        depth[i] = max(
-            [depth[n] for n in steps.needs[i]]
-            + [depth[steps.source[i]] if i in steps.source else 0]
-        ) + (steps.kind[i] == CALC)
-    assert max(depth.values()) == 3 + 4 + 6
+    waves = patterns.sweep((4, 5), 8, 6, 100, corners=[(0, 0)])
+    free = LogGOPS(L=0, o=0, g=0, G=0, O=0)
+    assert simulate(waves, free).makespan_ns == 100 * (3 + 4 + 6)
 
 
 def test_grids():
-    assert [
-        patterns.grid(48, 3),
-        patterns.grid(12, 2),
-        patterns.grid(7, 2),
-        patterns.grid(64, 3),
-        patterns.grid(1, 3),
-    ] == [(4, 4, 3), (4, 3), (7, 1), (4, 4, 4), (1, 1, 1)]
+    assert (patterns.grid(48, 3), patterns.grid(7, 2)) == ((4, 4, 3), (7, 1))
     for ranks in range(1, 200):
         for dimensions in (1, 2, 3):
             assert prod(patterns.grid(ranks, dimensions)) == ranks
@@ -467,9 +345,9 @@ def test_ranks_that_do_nothing_pass_the_order_on():
 
 
 def test_loops_take_the_computations_they_are_given():
-    grain = np.arange(12).reshape(3, 4) * 10
-    schedule = patterns.loop(patterns.barrier(4), 3, grain)
-    assert schedule.column("size")[schedule.kind == CALC].reshape(4, 3).T.tolist() == grain.tolist()
+    schedule = patterns.loop(patterns.barrier(4), 3, np.arange(4))
+    work = schedule.column("size")[schedule.kind == CALC]
+    assert work.reshape(4, 3).T.tolist() == [[0, 1, 2, 3]] * 3
     assert all(known == set(range(4)) for known in knowledge(schedule.validate()))
 
 
@@ -491,40 +369,6 @@ def test_schedules_beside_each_other():
     assert known[:3] == [{0, 1, 2}] * 3 and all(3 in each and min(each) == 3 for each in known[3:])
 
 
-# --- in time --------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    "parameters",
-    [
-        {"L": 2500, "o": 1500, "g": 1000, "G": 6, "O": 0},
-        {"L": 5000, "o": 500, "g": 3000, "G": 1, "O": 0},
-        {"L": 2500, "o": 1500, "g": 1000, "G": 3, "O": 7},
-    ],
-)
-@pytest.mark.parametrize("size", [1, 1000])
-def test_the_closed_forms_in_the_docstrings(parameters, size):
-    """The engine agrees with what the docstrings promise."""
-    L, o, g, G, O = (parameters[name] for name in "LogGO")
-    more = size - 1
-    h = 2 * o + L + more * max(G, O)
-    sp = max(o + more * O, g + more * G)
-
-    def end(schedule):
-        return simulate(schedule, LogGOPS(**parameters, S=10**9)).finish_ns.max()
-
-    for k in (1, 3, 6):
-        ranks = 2**k
-        if h >= sp:
-            assert end(patterns.binomial_bcast(ranks, size)) == k * h
-        if h >= g + more * G and O <= G:
-            assert (
-                end(patterns.dissemination(ranks, size))
-                == end(patterns.recursive_doubling_allreduce(ranks, size))
-                == k * h
-            )
-
-
 # --- arguments and size ---------------------------------------------------------------------------
 
 
@@ -535,10 +379,7 @@ def test_the_closed_forms_in_the_docstrings(parameters, size):
         (lambda: patterns.binomial_scatter(4, -1), "negative size"),
         (lambda: patterns.binomial_bcast(4, 1, root=4), "root 4"),
         (lambda: patterns.halo((2, 2), 8, points=7), "stencil of 7 points"),
-        (lambda: patterns.halo((2, 2, 2, 2), 8), "4 dimensions"),
-        (lambda: patterns.sequence(), "nothing to compose"),
         (lambda: patterns.sequence(patterns.barrier(2), patterns.barrier(3)), "numbers of ranks"),
-        (lambda: patterns.loop(patterns.barrier(2), 3, -1), "negative size"),
         (lambda: patterns.embed(patterns.barrier(3), np.array([0, 1]), 5), "3 ascending ranks"),
         (lambda: patterns.calls(patterns.scan, 2, times=0), "nothing to compose"),
         (lambda: patterns.loop(patterns.barrier(2), 3, np.ones(3, int)), "wrong shape"),
@@ -547,11 +388,6 @@ def test_the_closed_forms_in_the_docstrings(parameters, size):
 def test_impossible_arguments(call, said):
     with pytest.raises(InputError, match=re.escape(said)):
         call()
-
-
-def test_every_pattern_is_exported_and_documented():
-    for name in patterns.__all__:
-        assert getattr(patterns, name).__doc__, name
 
 
 def test_a_quarter_of_a_million_ranks():

@@ -8,7 +8,7 @@ import pytest
 from nbhelpers.errors import InputError
 from nbhelpers.noise.presets import PRESETS
 from nbhelpers.noise.signature import Signature
-from nbhelpers.simulation import Noise, patterns, periodic, signature_on_ranks, simulate
+from nbhelpers.simulation import patterns, signature_on_ranks, simulate
 
 SECONDS = 20
 FAMILY = {one.label: one for one in PRESETS.values()} | {
@@ -33,18 +33,6 @@ def test_simulator_and_config_take_the_share_that_was_asked_for(signature):
     chance = 5 * signature.share * np.sqrt(2 / (signature.frequency_hz * SECONDS)) * random
     assert np.abs(simulated - signature.share).max() < 0.001 + chance
     assert np.abs(config - signature.share).max() < 0.001 + chance
-
-
-def test_the_periodic_signature_is_the_noise_of_earlier_versions():
-    for one in PRESETS.values():
-        for together in (False, True):
-            before = Noise.on_ranks(periodic(one.frequency_hz, one.duration_us), 9, 4, together)
-            now = signature_on_ranks(one.with_(phase=None, coscheduled=together), 9, 4)
-            assert np.array_equal(before.phase_ns, now.phase_ns)
-            assert all(
-                np.array_equal(*pair)
-                for pair in zip(before.tables().values(), now.tables().values(), strict=True)
-            )
 
 
 def test_coscheduled_noise_strikes_all_ranks_at_once():
