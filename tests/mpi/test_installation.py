@@ -55,16 +55,6 @@ def test_each_rank_is_bound_to_a_cpu_of_its_own():
     assert sorted(line.split()[-1] for line in done.stdout.splitlines()) == [*map(str, cpus)]
 
 
-@needs_mpi
-def test_a_compiled_program_runs_from_a_folder_with_a_blank(tmp_path):
-    here, folder = installation(), tmp_path / "a folder"
-    folder.mkdir()
-    shutil.copy(REPOSITORY / "workloads/mpi/hello.c", folder)
-    built = run(here.mpicc, "hello.c", "-o", "hello", cwd=folder)
-    assert built.returncode == 0, built.stderr
-    assert "verified=yes" in run(*here.command(2), folder / "hello", cwd=folder).stdout
-
-
 def test_without_an_installation_the_message_says_what_to_do(tmp_path):
     with pytest.raises(Unavailable, match="make mpi"):
         installation(tmp_path)

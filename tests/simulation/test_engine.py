@@ -6,7 +6,7 @@ import pytest
 from nbhelpers.errors import InputError
 from nbhelpers.places import knowledge
 from nbhelpers.reading import read_yaml
-from nbhelpers.simulation import Detours, LogGOPS, Noise, known_network, pareto, patterns, periodic
+from nbhelpers.simulation import LogGOPS, Noise, known_network, pareto, patterns, periodic
 from nbhelpers.simulation.engine import Deadlock, simulate
 from nbhelpers.simulation.schedule import Schedule, ScheduleError
 
@@ -214,6 +214,16 @@ def test_the_end_of_time(counts: list[int]):
         simulate(Schedule.from_arrays(size=[half, half + 2], **ops))
 
 
+def test_messages_beyond_the_end_of_time():
+    """Bytes that take 40 days, sent twice by a rank and received twice by another."""
+    size, network = int(3.5e15), LogGOPS(G=1, S=2**60)
+    ops = dict(counts=[2, 2], kind=[1, 1, 2, 2], peer=[1, 1, 0, 0])
+    once = Schedule.from_arrays(size=[size, 1, size, 1], **ops)
+    assert simulate(once, network).makespan_ns == pytest.approx(size, rel=1e-9)
+    with pytest.raises(InputError, match="left 64 bits"):
+        simulate(Schedule.from_arrays(size=size, **ops), network)
+
+
 @pytest.mark.parametrize("busy", [0.9, 0.999, 1 - 1e-9])
 def test_noise_that_stretches_beyond_the_end_of_time(busy: float):
     """10 days of work, of which a trace leaves a tenth, a thousandth or a billionth a second."""
@@ -267,27 +277,16 @@ def test_the_one_detour_that_matters_is_found():
     """A dissemination in which rank 4 alone is struck, once: all that the others lose, it has
     caused.
     """
-    noise = Noise.on_ranks(
-        Detours(np.array([100.0]), np.array([50_000.0]), 10**9, np.zeros(1, np.int32), ("daemon",)),
-        8,
-        phases_ns=0,
-        noisy=[4],
-    )
+    trace = trace_of([100], [50_000], sources=["daemon"])
+    noise = Noise.on_ranks(trace, 8, phases_ns=0, noisy=[4])
     result = simulate(patterns.dissemination(8, 1), noise=noise, critical_path=True)
     delay = result.makespan_ns - result.ideal.makespan_ns
-    assert 50_000 <= delay <= 50_000 + 2 * 1500, (
-        "the detour, and the messages that have piled up at rank 4 meanwhile"
-    )
-    culprits = result.culprits()
-    assert culprits[["rank", "source"]].values.tolist() == [[4, "daemon"]]
-    assert (
-        culprits["path_ns"].tolist() == [50_000]
-        and culprits["caused_ns"].tolist() == [delay]
-        and culprits["share"].tolist() == [1]
-    )
-    assert result.struck()[["start_ns", "duration_ns", "path_ns"]].values.tolist() == [
-        [100, 50_000, 50_000]
-    ]
+    # the detour, and the messages that have piled up at rank 4 meanwhile
+    assert 50_000 <= delay <= 50_000 + 2 * 1500
+    culprits = result.culprits()[["rank", "source", "path_ns", "caused_ns", "share"]]
+    assert culprits.values.tolist() == [[4, "daemon", 50_000, delay, 1]]
+    struck = result.struck()[["start_ns", "duration_ns", "path_ns"]]
+    assert struck.values.tolist() == [[100, 50_000, 50_000]]
 
 
 def test_absorbed_noise_is_no_culprit():
@@ -302,40 +301,22 @@ def test_absorbed_noise_is_no_culprit():
 
 
 def test_sources_share_the_blame():
-    trace = Detours(
-        np.array([10.0, 2000.0]),
-        np.array([300.0, 700.0]),
-        10**9,
-        np.array([1, 0], np.int32),
-        ("timer", "daemon"),
-    )
-    result = simulate(
-        Schedule.from_arrays([1], [3], [-1], 10_000),
-        noise=Noise.on_ranks(trace, 1, phases_ns=0),
-        critical_path=True,
-    )
-    assert result.culprits(by=("source",)).set_index("source")["caused_ns"].to_dict() == {
-        "timer": 700,
-        "daemon": 300,
-    }
+    trace = trace_of([10, 2000], [300, 700], sources=["daemon", "timer"])
+    noise, calc = Noise.on_ranks(trace, 1, phases_ns=0), patterns.compute(1, 10_000)
+    culprits = simulate(calc, noise=noise, critical_path=True).culprits(by=("source",))
+    assert culprits[["source", "caused_ns"]].values.tolist() == [["timer", 700], ["daemon", 300]]
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_the_path_accounts_for_all_of_the_time(seed: int):
     noise = Noise.on_ranks(pareto(2000, 5, 1.2, longest_us=500, seconds=0.5, seed=seed), 64, seed)
-    result = simulate(
-        patterns.loop(patterns.dissemination(64, 8), 5, compute_ns=20_000),
-        noise=noise,
-        critical_path=True,
-    )
-    path, struck = result.path(), result.struck()
+    loop = patterns.loop(patterns.dissemination(64, 8), 5, compute_ns=20_000)
+    result = simulate(loop, noise=noise, critical_path=True)
+    path, delay = result.path(), result.makespan_ns - result.ideal.makespan_ns
     assert (path["clean_ns"] + path["noise_ns"]).sum() == pytest.approx(result.makespan_ns)
-    assert struck["path_ns"].sum() == pytest.approx(path["noise_ns"].sum()), (
-        "all noise on the path has detours that caused it"
-    )
-    assert result.culprits()["caused_ns"].sum() == pytest.approx(
-        result.makespan_ns - result.ideal.makespan_ns
-    )
+    # all noise on the path has detours that caused it
+    assert result.struck()["path_ns"].sum() == pytest.approx(path["noise_ns"].sum())
+    assert result.culprits()["caused_ns"].sum() == pytest.approx(delay)
 
 
 def test_without_a_record_there_is_no_path():
@@ -349,15 +330,12 @@ def test_the_time_line_holds_everything():
     result = simulate(patterns.dissemination(4, 1), noise=noise, critical_path=True)
     table = result.timeline()
     assert table["what"].value_counts().loc[["send", "reception", "message"]].tolist() == [8, 8, 8]
-    assert (table["end_ns"] >= table["start_ns"]).all() and table.loc[
-        table["what"] != "detour", "end_ns"
-    ].max() == result.makespan_ns
+    assert (table["end_ns"] >= table["start_ns"]).all()
+    assert table.loc[table["what"] != "detour", "end_ns"].max() == result.makespan_ns
     busy = table[table["what"].isin(["send", "reception", "calc"])]
     assert busy.groupby("rank")["noise_ns"].sum().tolist() == result.noise_ns.tolist()
-    for _, one in busy.groupby("rank"):
-        assert (one["start_ns"].to_numpy()[1:] >= one["end_ns"].to_numpy()[:-1]).all(), (
-            "one CPU does one thing at a time"
-        )
+    for _, one in busy.groupby("rank"):  # one CPU does one thing at a time
+        assert (one["start_ns"].to_numpy()[1:] >= one["end_ns"].to_numpy()[:-1]).all()
     messages = table[table["what"] == "message"]
     assert (messages["end_ns"] - messages["start_ns"] == 2500).all()
     assert set(result.timeline(ranks=[1, 2])["rank"]) == {1, 2}
@@ -380,10 +358,8 @@ def test_phases_are_the_references():
 def test_a_subset_is_noisy_and_keeps_its_phases():
     trace = periodic(1000, 100)
     every, some = (Noise.on_ranks(trace, 16, seed=3, noisy=noisy) for noisy in (None, [2, 5]))
-    assert (
-        some.phase_ns[[2, 5]].tolist() == every.phase_ns[[2, 5]].tolist()
-        and (some.rank_trace >= 0).sum() == 2
-    )
+    assert some.phase_ns[[2, 5]].tolist() == every.phase_ns[[2, 5]].tolist()
+    assert (some.rank_trace >= 0).sum() == 2
     result = simulate(patterns.compute(16, 5_000_000), noise=some)
     assert (result.noise_ns > 0).tolist() == [rank in (2, 5) for rank in range(16)]
 
@@ -394,19 +370,15 @@ def test_a_subset_that_is_none(noisy):
         Noise.on_ranks(periodic(1000, 100), 16, noisy=noisy)
 
 
-@pytest.mark.parametrize(
-    "trace, share",
-    [
+def test_synthetic_traces_take_their_share():
+    for trace, share in (
         (periodic(1000, 100), 0.1),
         (pareto(500, 10, 2.5, 1e6, seconds=20), 0.0083),
-    ],
-)
-def test_synthetic_traces_take_their_share(trace: Detours, share: float):
-    assert trace.overhead == pytest.approx(share, rel=0.1)
-    calc = Schedule.from_arrays([1], [3], [-1], int(50e9))
-    assert simulate(calc, noise=Noise.on_ranks(trace, 1)).finish_ns[0] == pytest.approx(
-        50e9 / (1 - trace.overhead), rel=0.02
-    )
+    ):
+        assert trace.overhead == pytest.approx(share, rel=0.1)
+        took_ns = simulate(patterns.compute(1, 50 * 10**9), noise=Noise.on_ranks(trace, 1))
+        expected_ns = 50e9 / (1 - trace.overhead)
+        assert took_ns.makespan_ns == pytest.approx(expected_ns, rel=0.02)
 
 
 def test_traces_that_cannot_be():

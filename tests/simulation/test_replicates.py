@@ -56,25 +56,16 @@ def detours(**attrs):
 class TestRecordings:
     def test_a_trace_a_cpu_as_long_as_the_recording(self):
         first, second = traces_of(detours(seconds=0.01))
-        assert (
-            first.period_ns == second.period_ns == 1e7
-            and first.start_ns.tolist() == [100, 9000]
-            and second.duration_ns.tolist() == [700]
-        )
+        assert first.period_ns == second.period_ns == 1e7
+        assert first.start_ns.tolist() == [100, 9000] and second.duration_ns.tolist() == [700]
         assert first.name == "cpu 0" and first.overhead == pytest.approx(800 / 1e7)
 
     def test_noise_events_of_several_runs(self):
-        events = pd.concat(
-            [detours().assign(run=run, source="timer") for run in (3, 4)], ignore_index=True
-        )
+        events = pd.concat([detours().assign(run=run, source="timer") for run in (3, 4)])
         events.attrs["seconds"] = 0.02
         traces = traces_of(events)
-        assert [trace.name for trace in traces] == [
-            "run 3 cpu 0",
-            "run 3 cpu 1",
-            "run 4 cpu 0",
-            "run 4 cpu 1",
-        ]
+        names = [f"run {run} cpu {cpu}" for run in (3, 4) for cpu in (0, 1)]
+        assert [trace.name for trace in traces] == names
         assert {trace.period_ns for trace in traces} == {2e7} and traces[0].sources == ("timer",)
 
     def test_a_detour_that_outlasts_the_recording(self):
@@ -85,9 +76,8 @@ class TestRecordings:
         assert trace.period_ns == 3.5e8 and trace.overhead == pytest.approx(6 / 7)
 
     def test_files(self, tmp_path):
-        (tmp_path / "d.txt").write_text(
-            "# selfish\n0\t233\n5000\t700\n# Measurement period: 0.001 s\n"
-        )
+        text = "# selfish\n0\t233\n5000\t700\n# Measurement period: 0.001 s\n"
+        (tmp_path / "d.txt").write_text(text)
         (trace,) = traces_of(tmp_path / "d.txt")
         assert trace.period_ns == 1e6 and trace.start_ns.tolist() == [0, 5000]
         kept = traces_of(shipped() / "data/recorded/00-machine/detours.json")
@@ -133,14 +123,10 @@ class TestRuns:
             traces_of_runs(self.EVENTS.head(0), self.RUNS)
 
     def test_a_cpu_that_others_had_for_the_whole_run_is_no_place_of_the_program(self):
-        whole = self.EVENTS.assign(
-            start_ns=self.EVENTS["start_ns"].where(self.EVENTS["cpu"] == 0, 0),
-            end_ns=self.EVENTS["end_ns"].where(self.EVENTS["cpu"] == 0, 1000),
-        )
-        assert [trace.name for trace in traces_of_runs(whole, self.RUNS)] == [
-            "run 1, CPU 0",
-            "run 2, CPU 0",
-        ]
+        whole = self.EVENTS.copy()
+        whole.loc[whole["cpu"] == 1, ["start_ns", "end_ns"]] = (0, 1000)
+        names = [trace.name for trace in traces_of_runs(whole, self.RUNS)]
+        assert names == ["run 1, CPU 0", "run 2, CPU 0"]
 
 
 class TestPieces:
@@ -166,12 +152,11 @@ class TestPieces:
 
 class TestWithout:
     TRACES = [
-        Detours(
-            np.arange(4) * 1e6,
-            np.array([10.0, 5e5, 20.0, 30.0]) + cpu,
+        trace_of(
+            [0, 1e6, 2e6, 3e6],
+            [10 + cpu, 5e5 + cpu, 20 + cpu, 30 + cpu],
             4e6,
-            np.array([0, 1, 0, 0], np.int32),
-            ("timer", "daemon"),
+            sources=["timer", "daemon", "timer 2", "timer 3"],
         )
         for cpu in (0, 1)
     ]
