@@ -30,26 +30,17 @@ def matched_messages(calls: Calls) -> pd.DataFrame:
     table = calls.table.reset_index(names="row")
     sends = table[table["kind"].isin(("send", "both")) & (table["peer"] >= 0)]
     receives = table[table["kind"].isin(("receive", "both")) & (table["source"] >= 0)]
-    sent = pd.DataFrame(
-        {
-            "sender": sends["rank"],
-            "receiver": sends["peer"],
-            "comm": sends["comm"],
-            "tag": sends["tag"],
-            "send_row": sends["row"],
-            "bytes": sends["bytes"],
+    sent = sends.rename(columns={"rank": "sender", "peer": "receiver", "row": "send_row"})
+    received = receives.drop(columns="tag").rename(
+        columns={
+            "source": "sender",
+            "rank": "receiver",
+            "received_tag": "tag",
+            "row": "receive_row",
         }
     )
-    received = pd.DataFrame(
-        {
-            "sender": receives["source"],
-            "receiver": receives["rank"],
-            "comm": receives["comm"],
-            "tag": receives["received_tag"],
-            "receive_row": receives["row"],
-            "received_bytes": receives["received_bytes"],
-        }
-    )
+    sent = sent[[*_STREAM, "send_row", "bytes"]].copy()
+    received = received[[*_STREAM, "receive_row", "received_bytes"]].copy()
     for side in (sent, received):
         side["nth"] = side.groupby(_STREAM).cumcount()
     messages = sent.merge(received, how="outer", on=[*_STREAM, "nth"])

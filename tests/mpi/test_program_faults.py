@@ -91,8 +91,9 @@ def is_found(program: Path, words: str) -> bool:
 
 def cases(items):
     """All items; those of the long faults are marked so."""
-    long = [pytest.param(one, marks=pytest.mark.long) for one in items(LONG)]
-    return [*items(SHORT), *long]
+    short = items(SHORT)
+    long = [one for one in items(LONG) if one not in short]
+    return [*short, *(pytest.param(one, marks=pytest.mark.long) for one in long)]
 
 
 @needs_mpi

@@ -244,10 +244,7 @@ def reference_binary(plan):
     ranks = []
     for operations, needs in plan:
         lists = [
-            (
-                [a for a, b, begun in needs if b == i and not begun],
-                [a for a, b, begun in needs if b == i and begun],
-            )
+            [[a for a, b, begun in needs if b == i and begun == which] for which in (False, True)]
             for i in range(len(operations))
         ]
         waits = [sum(a == i for a, *_ in needs) for i in range(len(operations))]
@@ -260,17 +257,8 @@ def reference_binary(plan):
             appendix += done + begun
             records += struct.pack(
                 "<IBIQIBBIIII",
-                count,
-                kind,
-                peer % 2**32,
-                size,
-                tag % 2**32,
-                cpu,
-                nic,
-                len(done),
-                first,
-                len(begun),
-                first + len(done),
+                *(count, kind, peer % 2**32, size, tag % 2**32, cpu, nic),
+                *(len(done), first, len(begun), first + len(done)),
             )
         ranks.append(
             struct.pack(f"<II{len(roots)}I", len(operations), len(roots), *roots)
@@ -278,12 +266,8 @@ def reference_binary(plan):
             + struct.pack(f"<{len(appendix)}I", *appendix)
         )
     rows = [row for operations, _ in plan for row in operations]
-    head = struct.pack(
-        "<IBB",
-        len(plan),
-        max((row[4] for row in rows), default=0),
-        max((row[5] for row in rows), default=0),
-    )
+    most = [max((row[column] for row in rows), default=0) for column in (4, 5)]  # cpu, nic
+    head = struct.pack("<IBB", len(plan), *most)
     place, places = len(head) + 16 * len(ranks), b""
     for rank in ranks:
         places += struct.pack("<QQ", place, place + len(rank))
