@@ -401,7 +401,7 @@ class Session:
         return next(iter([*chosen, *tried, *names]), "")
 
     def pairs(self, step: str = TRIAL) -> dict[str, tuple[pd.DataFrame, pd.DataFrame]]:
-        """Untreated and treated runs of each mitigation that was tried, by its id."""
+        """Untreated and treated runs, two or more, of each mitigation that was tried, by its id."""
         if self.is_one_campaign:
             tried = set(self.cells()) & set(mitigations()) if step == TRIAL else set()
             tables = {name: self._first() for name in sorted(tried)}
@@ -410,10 +410,10 @@ class Session:
             tables = {name.removeprefix(f"{step}-"): self.recorded(name) for name in folders}
         found = {}
         for name, table in tables.items():
-            if {BASELINE, name} <= set(table.get("cell", ())):
-                judged = table.assign(**{OUTCOME: self.judged})
-                found[name] = judged[table["cell"] == BASELINE], judged[table["cell"] == name]
-        return found
+            if len(table) and self.judged in table.columns:
+                runs = table.assign(**{OUTCOME: self.judged})
+                found[name] = runs[runs["cell"] == BASELINE], runs[runs["cell"] == name]
+        return {name: pair for name, pair in found.items() if min(map(len, pair)) >= 2}
 
     def trials(self, step: str = TRIAL) -> "dict[str, Trial]":
         """All mitigations that were tried, judged together: each further one costs the others."""
@@ -436,10 +436,4 @@ def _finished_runs(folder: Path, files: tuple) -> pd.DataFrame:
 def _trials(session: Session, step: str, state: tuple) -> "dict[str, Trial]":
     from ..mitigation.trials import judge_trials
 
-    pairs = session.pairs(step)
-    whole = {
-        name: pair
-        for name, pair in pairs.items()
-        if min(map(len, pair)) >= 2 and session.judged in pair[1].columns
-    }
-    return judge_trials(whole, session.seed)
+    return judge_trials(session.pairs(step), session.seed)

@@ -43,15 +43,9 @@ class Page(Notebook):
         labelled = self.shown.locator(f".jupyter-widgets:has(> label:text-is('{label}'))")
         return labelled.locator(kind).first
 
-    def choose(self, label: str, part: str) -> None:
-        """The option with this text, else the first that holds it, as soon as there is one."""
-        choice = self.input(label)
-        options = choice.locator("option")
-        options.filter(has_text=part).first.wait_for(state="attached", timeout=60_000)
-        texts = [one.replace("\xa0", " ") for one in options.all_inner_texts()]
-        exact = [place for place, text in enumerate(texts) if text == part]
-        place = (exact or [place for place, text in enumerate(texts) if part in text])[0]
-        choice.select_option(index=place)
+    def choose(self, label: str, text: str) -> None:
+        """The option with this text, as soon as there is one."""
+        self.input(label).select_option(label=text.replace(" ", "\xa0"), timeout=60_000)
 
     def type(self, label: str, text: str) -> None:
         """Put a text into an input and leave it."""

@@ -56,7 +56,7 @@ def test_recorded_runs_are_gone_through_by_clicks(page, server):
 def pick(page, name: str) -> None:
     """Choose recorded runs from the list."""
     page.tab("1 Begin")
-    page.choose("recorded", name)
+    page.choose("recorded", f"recorded: {name}")
     page.wait_for("95 % of the runs lie between")
     page.picture("runs")
 
