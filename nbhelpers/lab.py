@@ -22,7 +22,7 @@ from .answers import CANNOT_TELL, NO, YES, Answer, Answered, read_answer, read_a
 from .errors import InputError, NoisebookError
 from .files import digest, write_json, write_text
 from .places import HOME, is_installed, results, shipped
-from .profiles import adopted, default_parameters, parameters_of
+from .profiles import adopted, parameters_of
 from .reading import read_json
 from .stage_line import stage_seconds
 from .study import NO_STAGES, NOTEBOOKS, PAPER, Study, notebook_files, question
@@ -86,22 +86,15 @@ def _copied(source: Path, profile: str, folder: Path) -> dict:
         if cell["cell_type"] == "markdown":
             text = text.replace("](../", f"]({start}/")
         elif "parameters" in cell["metadata"].get("tags", []):
-            values = _values(source.stem, profile)
+            is_stage = source.stem not in NO_STAGES
+            values = parameters_of(source.stem, profile) if is_stage else {"profile": profile}
             text = with_values(text, values)
         cell["source"] = text.splitlines(keepends=True)
     return content
 
 
-def _values(stage: str, profile: str) -> dict:
-    """The profile's values for a notebook; one that is no stage has its own."""
-    declared = default_parameters(stage)
-    if stage in NO_STAGES:
-        return {"profile": profile} if "profile" in declared else {}
-    return parameters_of(stage, profile)
-
-
 def with_values(source: str, values: Mapping[str, Any]) -> str:
-    """The source of a parameters cell with other values.
+    """The source of a parameters cell with other values; those that it does not declare are left.
 
     Examples
     --------

@@ -44,6 +44,9 @@ class Progress:
     error: str = ""
 
 
+OnProgress = Callable[[Progress], object]
+
+
 class Measuring:
     """A measurement that runs beside the notebook.
 
@@ -65,12 +68,7 @@ class Measuring:
     3
     """
 
-    def __init__(
-        self,
-        session: Session,
-        step: str = FIRST,
-        on_run: Callable[[Progress], object] = lambda progress: None,
-    ):
+    def __init__(self, session: Session, step: str = FIRST, on_run: OnProgress = lambda at: None):
         self.progress = Progress(most=session.runs if step == FIRST else 2 * session.rounds)
         self._on_run, self._stopped = on_run, False
         choices = session.save()
