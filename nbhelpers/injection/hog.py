@@ -106,17 +106,8 @@ class Hog(Attachment):
         place = ["--roam"] if self._roam else ["--cpu", str(cpu)]
         policy = ["--fifo", str(self._priority)] if self._priority else []
         schedule = ",".join(f"{start}:{length}" for start, length in blocks)
-        return [
-            launcher,
-            "--parent",
-            str(os.getpid()),
-            "--",
-            hog,
-            *place,
-            *policy,
-            "--schedule",
-            schedule,
-        ]
+        command = [launcher, "--parent", str(os.getpid()), "--", hog]
+        return [*command, *place, *policy, "--schedule", schedule]
 
     def released(self, t0_ns: int) -> None:
         """Send every hog the begin of the region; one that has died shows in `after`."""

@@ -210,7 +210,10 @@ class Injector(Attachment):
         }
         if not self._armable:
             columns[NOISE_START] = self._start_ns
-        return summarise(log) | columns | _verdict(replay, run)
+        problem = replay.problem()
+        if problem and run.get("status") == "ok":  # a run without its noise is excluded
+            columns |= {"status": "injection failed", "message": problem}
+        return summarise(log) | columns
 
     def close(self) -> None:
         """End what still runs and put the settings back."""
@@ -236,14 +239,6 @@ class Injector(Attachment):
     def _note(self, note: str) -> None:
         if note and note not in self.notes:
             self.notes += (note,)
-
-
-def _verdict(replay: Replay, run: dict) -> dict:
-    """A run whose noise was not what it should be is excluded."""
-    problem = replay.problem()
-    if problem and run.get("status") == "ok":
-        return {"status": "injection failed", "message": problem}
-    return {}
 
 
 def _notes(plan: Plan, server: FairServer) -> list[str]:

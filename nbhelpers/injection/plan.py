@@ -122,7 +122,13 @@ def _carry(
     Returns the row that carries each event.
     """
     realtime = events["policy"].isin(REAL_TIME).to_numpy()
-    floor = _Floor.of(events, _shortest_ns(codes, realtime, here, rules, overheads), rules)
+    floor = _Floor(
+        events["start_ns"].to_numpy().copy(),
+        events["duration_ns"].to_numpy().copy(),
+        np.arange(len(events)),
+        _shortest_ns(codes, realtime, here, rules, overheads),
+        round(rules.coalesce_ms * 1e6),
+    )
     if (floor.duration_ns >= floor.shortest_ns).all():
         return floor.into
     cpu = events["cpu"].to_numpy()
@@ -162,16 +168,6 @@ class _Floor:
     into: np.ndarray
     shortest_ns: np.ndarray
     window_ns: int
-
-    @classmethod
-    def of(cls, events: pd.DataFrame, shortest_ns: np.ndarray, rules: Rules) -> "_Floor":
-        return cls(
-            events["start_ns"].to_numpy().copy(),
-            events["duration_ns"].to_numpy().copy(),
-            np.arange(len(events)),
-            shortest_ns,
-            round(rules.coalesce_ms * 1e6),
-        )
 
     def apply(self, classes: np.ndarray) -> None:
         """Apply the rule to each class, to what is not carried yet."""

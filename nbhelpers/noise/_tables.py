@@ -43,6 +43,17 @@ def require_columns(table: pd.DataFrame, columns: tuple[str, ...], name: str) ->
         )
 
 
+def require_one_run(table: pd.DataFrame, name: str, choice: str) -> None:
+    """Refuse a table of several runs; `choice` is how to choose one."""
+    if "run" in table.columns and table["run"].nunique() > 1:
+        raise InputError(
+            f"{name} of {table['run'].nunique()} runs",
+            where=f"{name} table, column run",
+            why="one replay is one run",
+            fix=f"choose one: {choice}",
+        )
+
+
 def whole_numbers(
     table: pd.DataFrame, column: str, name: str, lowest: int | None = 0
 ) -> np.ndarray:

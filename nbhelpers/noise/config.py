@@ -20,7 +20,7 @@ from .. import files
 from ..errors import InputError
 from . import _merge
 from ._reading import COLUMNS, FORMAT, INTENSITY, read_config
-from ._tables import whole_numbers
+from ._tables import require_one_run, whole_numbers
 from ._vocabulary import ALL_KINDS, KINDS, LARGEST_NS, REAL_TIME
 
 # Attributes of an events table that become part of the provenance of a config.
@@ -133,7 +133,7 @@ class NoiseConfig:
             raise InputError(
                 f"unknown merge {merge!r}", fix=f"merge is one of {', '.join(_merge.MERGES)}"
             )
-        _refuse_several_runs(events)
+        require_one_run(events, "events", "delta_noise(events, average, runs, run=NUMBER)")
         separate = _merge.from_table(events)
         if not len(separate):
             raise InputError(
@@ -292,16 +292,6 @@ class NoiseConfig:
         return (
             f"<p>{html.escape(repr(self))}; longest stretch without a gap {longest_ms:.3f}"
             f" ms</p>{table}"
-        )
-
-
-def _refuse_several_runs(events: pd.DataFrame) -> None:
-    if "run" in events.columns and events["run"].nunique() > 1:
-        raise InputError(
-            f"events of {events['run'].nunique()} runs",
-            where="events table, column run",
-            why="one replay is one run",
-            fix="choose one: delta_noise(events, average, runs, run=NUMBER)",
         )
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from ..errors import InputError
-from ._tables import require_columns
+from ._tables import require_columns, require_one_run
 from .config import NoiseConfig
 
 INTERVAL_NS = 10_000_000  # losses are kept, and compared, per CPU and interval
@@ -82,13 +82,7 @@ def loss_config(
 
 def _check(losses: pd.DataFrame) -> None:
     require_columns(losses, COLUMNS, "losses")
-    if "run" in losses.columns and losses["run"].nunique() > 1:
-        raise InputError(
-            f"losses of {losses['run'].nunique()} runs",
-            where="losses table, column run",
-            why="one replay is one run",
-            fix="choose one: losses[losses['run'] == NUMBER]",
-        )
+    require_one_run(losses, "losses", "losses[losses['run'] == NUMBER]")
     unknown = set(losses["cause"]) - set(CAUSES)
     if unknown:
         raise InputError(f"unknown cause {min(unknown)!r}", fix=f"use one of {', '.join(CAUSES)}")
