@@ -1,13 +1,18 @@
 """Configs and tables for the tests, what runs without privilege, and what is left of processes."""
 
 import contextlib
+import json
 import os
 import resource
+import shutil
 import subprocess
+import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pytest
 
 from nbhelpers.injection.injector import THROTTLING
 from nbhelpers.machine import guardian, kernel, state_folder
@@ -88,6 +93,26 @@ def run_unprivileged(code: str) -> subprocess.CompletedProcess:
         cwd=REPOSITORY,
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_RTPRIO, (0, 0)),
     )
+
+
+def owner_and_pids(program: str, *arguments: str) -> tuple[subprocess.Popen, list[int]]:
+    """A Python program that injects, and what it prints: the pids of its injector."""
+    command = [sys.executable, "-c", program, *arguments]
+    owner = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=REPOSITORY)
+    with owner.stdout as output:
+        line = output.readline()
+    assert line, "the owner did not start"
+    return owner, json.loads(line)
+
+
+def build_with_injector(main: Path, program: Path) -> None:
+    """Compile a C program of the tests with the C core."""
+    compiler, core = shutil.which(os.environ.get("CC", "cc")), REPOSITORY / "injector_c"
+    if not compiler:
+        pytest.skip("no C compiler")
+    flags = ["-std=c11", "-O1", "-Wall", "-Wextra", "-Werror", "-pthread", f"-I{core}"]
+    sources = sorted(core.glob("[!_]*.c"))
+    subprocess.run([compiler, *flags, "-o", program, main, *sources, "-lm"], check=True)
 
 
 def descriptors() -> dict[str, str]:

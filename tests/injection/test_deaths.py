@@ -1,12 +1,10 @@
 """Whoever is killed, nothing of an injection goes on. Real processes, real SIGKILLs."""
 
-import json
 import os
 import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import pytest
 
@@ -15,7 +13,8 @@ from nbhelpers.injection.replay import Replay
 from nbhelpers.measurement import run_once
 from nbhelpers.workloads import program
 
-from .helpers import CPU_COUNT, gone_within, make_config, put_back, state
+from ..processes import REPOSITORY
+from .helpers import CPU_COUNT, gone_within, make_config, owner_and_pids, put_back, state
 from .test_simple import Look
 
 LONG = [(cpu, "irq", 20 * i, 5) for cpu in range(CPU_COUNT) for i in range(400)]
@@ -30,33 +29,20 @@ from tests.injection.helpers import make_config
 from tests.injection.test_deaths import LONG
 from tests.injection.test_simple import Look
 injector = Injector(make_config(LONG))
-look = Look(lambda: print(json.dumps(injector._replay.pids), flush=True))
+look = Look(lambda: print(json.dumps(injector.pids), flush=True))
 run_once(program("sleep 30"), [injector, look])
 """
-
-
-def start_owner():
-    owner = subprocess.Popen(
-        [sys.executable, "-c", OWNER],
-        stdout=subprocess.PIPE,
-        text=True,
-        cwd=Path(__file__).parents[2],
-    )
-    line = owner.stdout.readline()
-    assert line, "the owner did not start"
-    return owner, json.loads(line)
 
 
 @pytest.mark.parametrize(
     "number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT], ids=lambda number: number.name
 )
 def test_death_of_the_owner_ends_all_and_restores_the_setting(number):
-    owner, pids = start_owner()
+    owner, pids = owner_and_pids(OWNER)
     time.sleep(0.1)
     assert all(state(pid) for pid in pids)
     owner.send_signal(number)
     owner.wait(timeout=10)
-    owner.stdout.close()
     assert gone_within(pids, 3)
     assert put_back(5)
 
@@ -80,11 +66,8 @@ for _ in range(5):
 def test_handlers_of_fork_that_libraries_register_do_no_harm(tmp_path):
     """Arrow's start its threads anew in a forked child, which may end it: we execute."""
     (tmp_path / "wide.csv").write_text("a,b\n" + "1,2.5\n" * 200_000)
-    subprocess.run(
-        [sys.executable, "-c", AFTER_ARROW, tmp_path / "wide.csv"],
-        check=True,
-        cwd=Path(__file__).parents[2],
-    )
+    command = [sys.executable, "-c", AFTER_ARROW, tmp_path / "wide.csv"]
+    subprocess.run(command, check=True, cwd=REPOSITORY)
 
 
 @pytest.mark.parametrize(
@@ -94,9 +77,7 @@ def test_handlers_of_fork_that_libraries_register_do_no_harm(tmp_path):
 )
 def test_a_death_among_those_who_inject_ends_all_and_fails_the_run(which, seconds, message):
     injector = Injector(make_config(LONG))
-    look = Look(
-        lambda: (os.kill(injector._replay.pids[which], signal.SIGKILL), injector._replay.pids)[1]
-    )
+    look = Look(lambda: (os.kill(injector.pids[which], signal.SIGKILL), injector.pids)[1])
     row = run_once(program("sleep 0.2"), [injector, look])
     injector.close()
     assert gone_within(look.seen, seconds)

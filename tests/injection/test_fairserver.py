@@ -10,7 +10,6 @@ import sys
 import time
 from pathlib import Path
 
-import pandas as pd
 import pytest
 
 from nbhelpers.errors import SettingError
@@ -29,7 +28,7 @@ from nbhelpers.injection.replay import Replay
 from nbhelpers.machine import settings
 from tests.emulated import emulated_pc
 
-from .helpers import CPU_COUNT, make_config
+from .helpers import CPU_COUNT, build_with_injector, make_config, table_of
 
 REPOSITORY = Path(__file__).parents[2]
 RUN = emulated_pc()
@@ -39,18 +38,14 @@ MS = 1_000_000
 
 def log_of(rows):
     """An injection log from (cpu, policy, start_ms, end_ms, cpu_time_ms, gap_ms)."""
-    table = pd.DataFrame(
-        rows, columns=["cpu", "policy", "start_ns", "end_ns", "cpu_time_ns", "gap_ns"]
-    )
-    for name in ("start_ns", "end_ns", "cpu_time_ns", "gap_ns"):
-        table[name] = (table[name] * MS).astype(int)
-    return table.assign(
-        ran_on=table["cpu"], event=table.groupby("cpu").cumcount(), outcome="injected"
-    )
+    table = table_of("cpu policy start_ns end_ns cpu_time_ns gap_ns", rows, MS)
+    event = table.groupby("cpu").cumcount()
+    return table.assign(ran_on=table["cpu"], event=event, outcome="injected")
 
 
 def test_a_cut_is_a_long_gap_on_a_cpu_that_has_long_been_filled():
-    server = FairServer(True, {0: (50 * MS, 1000 * MS), 1: (50 * MS, 1000 * MS)})
+    usual, none = (50 * MS, 1000 * MS), (0, 1000 * MS)
+    server = FairServer(True, {0: usual, 1: usual})
     log = log_of(
         [
             (0, "SCHED_FIFO", 0, 600, 600, 0.1),
@@ -63,21 +58,15 @@ def test_a_cut_is_a_long_gap_on_a_cpu_that_has_long_been_filled():
     )
     found = cuts(log, server)
     assert found[["cpu", "event"]].values.tolist() == [[0, 1], [1, 0]]
-    assert found["lost_ns"].tolist() == [50 * MS, 50 * MS] and found["filled_ns"].tolist() == [
-        1100 * MS,
-        1200 * MS,
-    ]
-    assert (
-        cuts(log, FairServer(False, {})).empty
-        and cuts(log, FairServer(True, {0: (0, 1000 * MS), 1: (0, 1000 * MS)})).empty
-    )
-    assert cuts(log, FairServer(True, {0: (0, 1000 * MS), 1: (50 * MS, 1000 * MS)}))[
-        "cpu"
-    ].tolist() == [1]
-    assert cuts(log, FairServer(True, {}))["cpu"].tolist() == [
-        0,
-        1,
-    ]  # unreadable: as the kernel usually has it
+    assert found["lost_ns"].tolist() == [50 * MS, 50 * MS]
+    assert found["filled_ns"].tolist() == [1100 * MS, 1200 * MS]
+    for other, cpus in (
+        (FairServer(False, {}), []),
+        (FairServer(True, {0: none, 1: none}), []),
+        (FairServer(True, {0: none, 1: usual}), [1]),
+        (FairServer(True, {}), [0, 1]),  # unreadable: as the kernel usually has it
+    ):
+        assert cuts(log, other)["cpu"].tolist() == cpus
     assert cuts(log.iloc[:0], server).empty
 
 
@@ -92,23 +81,20 @@ def test_what_this_machine_has_is_told_and_nothing_stays_mounted():
     server = fair_server()
     assert debugfs_mounts() == mounts
     assert server.exists == (RELEASE >= SINCE) or server.budgets
-    assert bool(server.why) == (server.exists and not server.budgets) or (
-        server.why and RELEASE < SINCE
-    )
-    assert server.budget_ns(0)[1] > 0 and "FairServer(" in repr(server)
+    assert server.budgets or server.why or RELEASE < SINCE
+    assert server.budget_ns(0)[1] > 0
 
 
 def test_where_it_cannot_be_lifted_it_says_so_and_changes_nothing():
     mounts, server = debugfs_mounts(), fair_server()
     try:
         with fair_server_lifted() as changed:
-            lifted = fair_server()
-            assert set(changed) == {
-                f"{DEBUGFS}/sched/fair_server/cpu{cpu}/runtime"
-                for cpu, (runtime, _) in server.budgets.items()
-                if runtime
+            budgets = server.budgets.items()
+            files = {
+                f"{DEBUGFS}/sched/fair_server/cpu{cpu}/runtime" for cpu, (ns, _) in budgets if ns
             }
-            assert all(runtime == 0 for runtime, _ in lifted.budgets.values())
+            assert set(changed) == files
+            assert all(runtime == 0 for runtime, _ in fair_server().budgets.values())
     except SettingError as error:
         assert error.fix and error.where
     assert fair_server() == server and debugfs_mounts() == mounts
@@ -124,10 +110,8 @@ def test_a_real_cut_is_reported():
     report says so.
     """
     cpu = max(os.sched_getaffinity(0))
-    burner = subprocess.Popen(
-        [sys.executable, "-S", "-c", "while True: pass"],
-        preexec_fn=lambda: os.sched_setaffinity(0, {cpu}),
-    )
+    spin = f"import os\nos.sched_setaffinity(0, {{{cpu}}})\nwhile True: pass"
+    burner = subprocess.Popen([sys.executable, "-S", "-c", spin])
     replay = Replay(make_plan(make_config([(cpu, "irq", 50, 1300)]), "origin"))
     try:
         with settings.apply({"/proc/sys/kernel/sched_rt_runtime_us": -1}):
@@ -193,45 +177,18 @@ print(json.dumps(told))
 
 @pytest.mark.vm
 @pytest.mark.timeout(300)
-@pytest.mark.skipif(
-    RUN is None,
-    reason="no emulated PC: set NOISEBOOK_OSNOISE_VM to the program that runs a command in it",
-)
+@pytest.mark.skipif(RUN is None, reason="no emulated PC: see NOISEBOOK_OSNOISE_VM")
 @pytest.mark.skipif(
     shutil.which("qemu-system-x86_64") is None, reason="qemu-system-x86_64 is not installed"
 )
 def test_an_event_of_seconds_is_cut_with_the_server_and_not_without_and_all_is_put_back(tmp_path):
     (tmp_path / "job").mkdir()
-    sources = [str(path) for path in sorted((REPOSITORY / "injector_c").glob("[!_]*.c"))]
-    subprocess.run(
-        [
-            "cc",
-            "-std=c11",
-            "-O1",
-            "-pthread",
-            f"-I{REPOSITORY / 'injector_c'}",
-            "-o",
-            tmp_path / "hog",
-            REPOSITORY / "tests/injection/fair_hog.c",
-            *sources,
-            "-lm",
-        ],
-        check=True,
-    )
-    (tmp_path / "guest.py").write_text(
-        GUEST.format(repository=str(REPOSITORY), hog=str(tmp_path / "hog"))
-    )
+    hog, guest = tmp_path / "hog", tmp_path / "guest.py"
+    build_with_injector(REPOSITORY / "tests/injection/fair_hog.c", hog)
+    guest.write_text(GUEST.format(repository=str(REPOSITORY), hog=str(hog)))
+    command = f"NOISEBOOK_STATE=/tmp/job/state {sys.executable} -B {guest}"
     done = subprocess.run(
-        [
-            RUN,
-            "-s",
-            "280",
-            "--",
-            (
-                f"umount /sys/kernel/debug; NOISEBOOK_STATE=/tmp/job/state {sys.executable} -B"
-                f" {tmp_path / 'guest.py'}"
-            ),
-        ],
+        [RUN, "-s", "280", "--", f"umount /sys/kernel/debug; {command}"],
         env={**os.environ, "JOB": str(tmp_path / "job")},
         capture_output=True,
         text=True,
@@ -240,9 +197,8 @@ def test_an_event_of_seconds_is_cut_with_the_server_and_not_without_and_all_is_p
     told = json.loads(done.stdout.splitlines()[-1])
     usual = {"0": [50 * MS, 1000 * MS], "1": [50 * MS, 1000 * MS]}
     assert told["budgets"] == usual and told["before"] == "FairServer(50 of 1000 ms)"
-    assert len(told["changed"]) == 2 and {
-        budget[0] for budget in [*told["during"].values(), *told["owner"].values()]
-    } == {0}
+    assert len(told["changed"]) == 2
+    assert {ns for who in ("during", "owner") for ns, _ in told[who].values()} == {0}
     assert told["after"] == usual and told["after_kill"] == usual and told["state"] == ["lock"]
     assert told["mounts"] == told["mounts_after"] == told["mounts_after_kill"]
     assert 70 * MS < told["with"]["ordinary"] < 200 * MS, "two cuts of 50 ms in 2.5 s"

@@ -3,7 +3,6 @@ build.
 """
 
 import os
-import subprocess
 import time
 from dataclasses import replace
 
@@ -13,7 +12,6 @@ import pytest
 from nbhelpers.errors import RunError, Unavailable
 from nbhelpers.injection import make_plan
 from nbhelpers.injection.replay import Replay
-from nbhelpers.workloads import binary_folder
 
 from .helpers import make_config
 
@@ -54,23 +52,6 @@ def test_as_many_lanes_as_a_large_node_has_cpus_replay_their_events():
         replay.close()
     assert replay.problem() == "" and replay.ended_by == "plan done"
     assert len(replay.log["outcome"]) == 256 and (replay.log["outcome"] > 0).all()
-
-
-def test_the_log_outlives_the_replay():
-    replay = many_lanes(2)
-    replay.start()
-    replay.release(time.monotonic_ns())
-    replay.wait(5)
-    replay.close()
-    log = replay.log
-    before = log["start_ns"].tolist()
-    del replay
-    assert log["start_ns"].tolist() == before and min(before) > 0
-
-
-def test_a_program_of_another_build_is_refused():
-    done = subprocess.run([binary_folder() / "nbinject", "1/2/3", *"01234"], timeout=10)
-    assert done.returncode == 3
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,15 @@ from nbhelpers.injection.replay import Replay
 from nbhelpers.measurement import run_once
 from nbhelpers.workloads import program
 
-from .helpers import CPU_COUNT, descriptors, gone_within, make_config, put_back, state
+from .helpers import (
+    CPU_COUNT,
+    descriptors,
+    gone_within,
+    make_config,
+    owner_and_pids,
+    put_back,
+    state,
+)
 from .test_simple import Look
 
 REPOSITORY = Path(__file__).parents[2]
@@ -69,15 +77,11 @@ run_once(program("sleep 30"), [injector, look])
 
 @needs_realtime
 def test_the_owner_is_killed_while_every_cpu_is_taken_with_real_time_priority():
-    owner = subprocess.Popen(
-        [sys.executable, "-c", OWNER], stdout=subprocess.PIPE, text=True, cwd=REPOSITORY
-    )
-    pids = json.loads(owner.stdout.readline())
+    owner, pids = owner_and_pids(OWNER)
     time.sleep(0.02)
     begin = time.monotonic()
     owner.kill()
     owner.wait(timeout=10)
-    owner.stdout.close()
     assert gone_within(pids, 3 - (time.monotonic() - begin))
     assert put_back(5)
 
@@ -125,9 +129,7 @@ def test_a_workload_that_exceeds_its_time_is_killed_and_the_noise_with_it():
 def test_a_full_stop_is_refused_before_anything_is_started_or_set():
     before = descriptors()
     rows = [(cpu, "irq", 5, 800) for cpu in range(CPU_COUNT)]
-    with pytest.raises(
-        InputError, match="every CPU of this machine with real-time priority for 800 ms"
-    ) as caught:
+    with pytest.raises(InputError, match="every CPU .* for 800.000000 ms at a str") as caught:
         inject(make_config(rows), program("sleep 0.1"))
     assert "allow_full_stop" in caught.value.fix and descriptors() == before and put_back()
 
@@ -215,22 +217,16 @@ def run_as(arguments, program) -> str:
     python = [setpriv, *arguments, sys.executable, "-B", "-c"]
     if subprocess.run([*python, "import numpy"], cwd=REPOSITORY, capture_output=True).returncode:
         pytest.skip("the interpreter can't be used with these privileges")
-    with (
-        tempfile.TemporaryDirectory() as folder
-    ):  # pytest keeps its own folders closed to other users
+    # pytest keeps its own folders closed to other users
+    with tempfile.TemporaryDirectory() as folder:
         os.chmod(folder, 0o777)
-        environment = {
-            **os.environ,
-            "NOISEBOOK_STATE": f"{folder}/own",
-            "HOME": folder,
-            "TMPDIR": folder,
-        }
+        places = {"NOISEBOOK_STATE": f"{folder}/own", "HOME": folder, "TMPDIR": folder}
         done = subprocess.run(
             [*python, program],
             cwd=REPOSITORY,
             capture_output=True,
             text=True,
-            env=environment,
+            env=os.environ | places,
             timeout=60,
             preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_RTPRIO, (0, 0)),
         )
@@ -243,11 +239,8 @@ def run_as(arguments, program) -> str:
 def test_cap_sys_nice_alone_suffices_and_without_it_noise_is_ordinary_and_says_so(way):
     arguments, realtime = WAYS[way]
     told = json.loads(run_as(arguments, DEGRADED))
-    assert (
-        told["status"] == "ok"
-        and set(told["outcomes"]) <= {"injected", "late"}
-        and told["cpu_time_ns"] > 4_000_000
-    )
+    assert told["status"] == "ok" and told["cpu_time_ns"] > 4_000_000
+    assert set(told["outcomes"]) <= {"injected", "late"}
     assert told["policies"] == (["SCHED_FIFO", "SCHED_OTHER"] if realtime else ["SCHED_OTHER"])
     assert any("SCHED_FIFO is not permitted" in note for note in told["notes"]) == (not realtime)
     if told["uid"]:
@@ -256,10 +249,7 @@ def test_cap_sys_nice_alone_suffices_and_without_it_noise_is_ordinary_and_says_s
 
 def test_no_process_left_to_fork_is_an_error_and_no_half_an_injection():
     told = run_as([*NOBODY, "--inh-caps=-all"], NO_PROCESSES).splitlines()
-    assert (
-        told[0] == "the injector failed to start: Resource temporarily unavailable"
-        and told[1] == "no child"
-    )
+    assert told == ["the injector failed to start: Resource temporarily unavailable", "no child"]
 
 
 def test_errors_of_a_user_are_never_tracebacks(tmp_path):
@@ -275,12 +265,8 @@ def test_errors_of_a_user_are_never_tracebacks(tmp_path):
 
 def test_the_limits_are_enforced_in_c_whatever_python_says():
     """A plan that got around Python's checks."""
-    for column, value in (
-        ("duration_ns", 10**12),
-        ("start_ns", -1),
-        ("priority", 99),
-        ("policy", 6),
-    ):
+    beyond = {"duration_ns": 10**12, "start_ns": -1, "priority": 99, "policy": 6}
+    for column, value in beyond.items():
         replay = Replay(make_plan(make_config([(0, "irq", 2, 3)]), rules=Rules()))
         replay._columns[column][0] = value
         with pytest.raises(RunError, match="Invalid argument"):

@@ -6,7 +6,6 @@ test of seconds, or NOISEBOOK_SOAK=1000.
 
 import gc
 import os
-import shutil
 import subprocess
 import threading
 from pathlib import Path
@@ -19,7 +18,7 @@ from nbhelpers.measurement import run_once
 from nbhelpers.measurement._orphans import children
 from nbhelpers.workloads import program
 
-from .helpers import descriptors, make_config, put_back
+from .helpers import build_with_injector, descriptors, make_config, put_back
 
 REPOSITORY = Path(__file__).parents[2]
 COUNT = int(os.environ.get("NOISEBOOK_SOAK", "32"))
@@ -35,31 +34,7 @@ WORKLOADS = [
 
 @pytest.mark.parametrize("wanted", [200, pytest.param(1000, marks=pytest.mark.long)])
 def test_many_injections_of_the_c_core(wanted, tmp_path):
-    compiler = shutil.which(os.environ.get("CC", "cc"))
-    if not compiler:
-        pytest.skip("no C compiler")
-    sources = sorted((REPOSITORY / "injector_c").glob("[!_]*.c"))
-    flags = [
-        "-std=c11",
-        "-O1",
-        "-Wall",
-        "-Wextra",
-        "-Werror",
-        "-pthread",
-        f"-I{REPOSITORY / 'injector_c'}",
-    ]
-    subprocess.run(
-        [
-            compiler,
-            *flags,
-            "-o",
-            tmp_path / "soak",
-            REPOSITORY / "tests/injection/soak.c",
-            *sources,
-            "-lm",
-        ],
-        check=True,
-    )
+    build_with_injector(REPOSITORY / "tests/injection/soak.c", tmp_path / "soak")
     command = [tmp_path / "soak", str(wanted)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=200)
     assert (done.returncode, done.stderr) == (0, "")
@@ -88,9 +63,7 @@ def standing() -> dict:
 
 
 def own_journals() -> list[str]:
-    return [
-        name for name in os.listdir(settings.state_folder()) if name.startswith(f"{os.getpid()}-")
-    ]
+    return [path.name for path in settings.state_folder().glob(f"{os.getpid()}-*")]
 
 
 def soak_config():

@@ -4,8 +4,23 @@ event at a time.
 
 import numpy as np
 import pandas as pd
+from hypothesis import strategies as st
 
 INTERRUPTS = ("nmi", "irq", "softirq", "hardware")
+TIES = ("start_ns", "cpu", "duration_ns")
+
+
+def event_rows(most, cpus=None, sources=None, longest_ns=15, kinds=None, runs=None, shortest_ns=1):
+    """A strategy for rows of `event_table`: of one run and CPU unless it is said otherwise."""
+    event = st.tuples(
+        st.just(0) if runs is None else runs,
+        st.just(0) if cpus is None else cpus,
+        st.sampled_from([*INTERRUPTS, "thread"] if kinds is None else kinds),
+        st.sampled_from(["a", "b"]) if sources is None else sources,
+        st.integers(0, 4 * longest_ns),
+        st.integers(shortest_ns, longest_ns),
+    )
+    return st.lists(event, min_size=1, max_size=most)
 
 
 def event_table(rows: list[tuple], **attrs: object) -> pd.DataFrame:
@@ -15,9 +30,8 @@ def event_table(rows: list[tuple], **attrs: object) -> pd.DataFrame:
     full = [(*row, *("", 0)[len(row) - 6 :]) if len(row) < 8 else row for row in rows]
     columns = ["run", "cpu", "kind", "source", "start_ns", "duration_ns", "policy", "priority"]
     table = pd.DataFrame(full, columns=columns).astype({"kind": str, "source": str, "policy": str})
-    table = table.assign(
-        end_ns=table["start_ns"] + table["duration_ns"], pid=0, interrupted="workload"
-    )
+    end_ns = table["start_ns"] + table["duration_ns"]
+    table = table.assign(end_ns=end_ns, pid=0, interrupted="workload")
     table.attrs = {"tracer": "by hand", "lost": 0, **attrs}
     return table
 
@@ -34,21 +48,13 @@ def text_delta(events: list[dict], averages: dict, seconds: float) -> list[dict]
     for source, (frequency_hz, average_ns) in averages.items():
         for _ in range(int(np.floor(frequency_hz * seconds + 0.5))):
             own = [
-                event
-                for event in left
+                (abs(event["duration_ns"] - average_ns), *(event[name] for name in TIES), place)
+                for place, event in enumerate(left)
                 if (event["kind"], event["source"]) == source and not event["touched"]
             ]
             if not own:
                 break
-            closest = min(
-                own,
-                key=lambda event: (
-                    abs(event["duration_ns"] - average_ns),
-                    event["start_ns"],
-                    event["cpu"],
-                    event["duration_ns"],
-                ),
-            )
+            closest = left[min(own)[-1]]
             closest["touched"] = True
             closest["duration_ns"] -= average_ns
     return [event for event in left if event["duration_ns"] > 0]
@@ -80,10 +86,8 @@ def published_merge(events: list[tuple[int, int, int]], window_ns: int) -> list[
     start.
     """
     merged = []
-    for start, duration, priority in [
-        *sorted(events, key=lambda event: event[0]),
-        (window_ns, 0, 0),
-    ]:
+    in_order = sorted(events, key=lambda event: event[0])
+    for start, duration, priority in [*in_order, (window_ns, 0, 0)]:
         if merged and merged[-1][0] + merged[-1][1] >= start:
             merged[-1][1] += duration
             merged[-1][2] = min(merged[-1][2], priority)

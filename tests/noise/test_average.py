@@ -8,30 +8,16 @@ from hypothesis import strategies as st
 from nbhelpers.errors import InputError
 from nbhelpers.noise import average_noise
 
-from .independent import event_table, runs_table
+from .independent import event_rows, event_table, runs_table
 
-rows = st.lists(
-    st.tuples(
-        st.integers(0, 3),
-        st.integers(0, 2),
-        st.sampled_from(["irq", "softirq", "thread"]),
-        st.sampled_from(["a", "b", "c"]),
-        st.integers(0, 1000),
-        st.integers(0, 100),
-    ),
-    min_size=1,
-    max_size=60,
+rows = event_rows(
+    60, st.integers(0, 2), st.sampled_from("abc"), 100, runs=st.integers(0, 3), shortest_ns=0
 )
 
 
 def test_a_run_without_the_source_counts_as_zero():
-    events = event_table(
-        [
-            (0, 0, "irq", "timer", 0, 10),
-            (0, 1, "irq", "timer", 5, 20),
-            (1, 0, "thread", "kworker", 0, 7),
-        ]
-    )
+    rows = [(0, 0, "irq", "timer", 0, 10), (0, 1, "irq", "timer", 5, 20)]
+    events = event_table([*rows, (1, 0, "thread", "kworker", 0, 7)])
     average = average_noise(events, runs_table([0.5, 1.0, 2.0])).set_index("source")
     assert average.loc["timer", "frequency_hz"] == pytest.approx((2 / 0.5 + 0 + 0) / 3)
     assert average.loc["timer", "duration_ns"] == 15
@@ -44,43 +30,25 @@ def test_a_run_without_the_source_counts_as_zero():
 def test_same_as_pandas_whatever_the_order(rows, random):
     seconds = {0: 0.3, 1: 1.7, 2: 0.9, 3: 2.0}
     events = event_table(rows)
-    average = (
-        average_noise(events, runs_table(list(seconds.values())))
-        .set_index(["kind", "source"])
-        .sort_index()
-    )
-    per_run = (
-        events.groupby(["kind", "source", "run"])
-        .size()
-        .unstack(fill_value=0)
-        .reindex(columns=range(4), fill_value=0)
-    )
-    expected = (per_run / pd.Series(seconds)).mean(axis=1).sort_index()
+    runs, keys = runs_table(list(seconds.values())), ["kind", "source"]
+    average = average_noise(events, runs).set_index(keys).sort_index()
+    per_run = events.groupby([*keys, "run"]).size().unstack(fill_value=0)
+    per_run = per_run.reindex(columns=range(4), fill_value=0)
+    expected = (per_run / pd.Series(seconds)).mean(axis=1)
     assert average["frequency_hz"].to_dict() == pytest.approx(expected.to_dict())
-    assert average["duration_ns"].to_dict() == pytest.approx(
-        events.groupby(["kind", "source"])["duration_ns"].mean().to_dict()
-    )
+    durations = events.groupby(keys)["duration_ns"].mean()
+    assert average["duration_ns"].to_dict() == pytest.approx(durations.to_dict())
     random.shuffle(rows)
-    again = average_noise(event_table(rows), runs_table(list(seconds.values())))
-    pd.testing.assert_frame_equal(
-        average.sort_index(), again.set_index(["kind", "source"]).sort_index(), check_exact=True
-    )
+    again = average_noise(event_table(rows), runs).set_index(keys).sort_index()
+    pd.testing.assert_frame_equal(average, again, check_exact=True)
 
 
 def test_categories_objects_and_text_give_the_same():
-    events = event_table(
-        [
-            (0, 0, "irq", "timer", 0, 10),
-            (0, 0, "thread", "kworker", 9, 3),
-            (1, 0, "irq", "timer", 0, 12),
-        ]
-    )
-    plain = average_noise(events, runs_table([1.0, 1.0]))
+    rows = [(0, 0, "irq", "timer", 0, 10), (0, 0, "thread", "kworker", 9, 3)]
+    events, runs = event_table([*rows, (1, 0, "irq", "timer", 0, 12)]), runs_table([1.0, 1.0])
     for dtype in ("category", object):
-        same = average_noise(
-            events.astype({"kind": dtype, "source": dtype}), runs_table([1.0, 1.0])
-        )
-        pd.testing.assert_frame_equal(plain, same)
+        same = average_noise(events.astype({"kind": dtype, "source": dtype}), runs)
+        pd.testing.assert_frame_equal(average_noise(events, runs), same)
 
 
 def test_unfinished_runs_are_no_data():

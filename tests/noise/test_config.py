@@ -6,7 +6,6 @@ import copy
 import gzip
 import json
 
-import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -15,7 +14,7 @@ from hypothesis import strategies as st
 from nbhelpers.errors import InputError
 from nbhelpers.noise import NoiseConfig
 
-from .independent import event_table
+from .independent import event_rows, event_table
 
 COLUMNS = ["start_ns", "duration_ns", "policy", "priority", "kind", "source"]
 OWN = {
@@ -35,7 +34,7 @@ OWN = {
 }
 PUBLISHED = {
     "0": [[120, 50, -1], [400, 90, 0], [1000, 0, 0]],
-    "1": [[0, 10, -50], [900, 200, 0], [1000.0, 0, 0]][:2] + [[1100, 0, 0]],
+    "1": [[0, 10, -50], [900, 200, 0], [1100, 0, 0]],
 }
 
 
@@ -75,24 +74,16 @@ def test_own_format_there_and_back(folder, name, columns):
     assert b'\n   [120, 50, "SCHED_FIFO", 50, "irq", "local_timer"' in text
 
 
-rows = st.lists(
-    st.tuples(
-        st.just(0),
-        st.sampled_from([0, 1, 7, 12]),
-        st.sampled_from(["nmi", "irq", "softirq", "thread", "hardware"]),
-        st.text(st.characters(exclude_categories=["Cs"]), max_size=8),
-        st.integers(0, 2**40),
-        st.integers(1, 2**40),
-    ),
-    min_size=1,
-    max_size=25,
-)
+names = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
 
 
 @settings(
     max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
-@given(rows, st.sampled_from(["improved", "pessimistic", "compat"]))
+@given(
+    event_rows(25, st.sampled_from([0, 1, 7, 12]), names, 2**40),
+    st.sampled_from(["improved", "pessimistic", "compat"]),
+)
 def test_any_config_survives_the_file_in_both_formats(folder, rows, merge):
     config = NoiseConfig.from_events(event_table(rows), merge=merge, provenance={"name": "x"})
     path = config.write(folder / "any.json")
@@ -107,11 +98,12 @@ def test_any_config_survives_the_file_in_both_formats(folder, rows, merge):
 
 
 def test_the_published_format_is_read_and_written_back(folder):
-    config = read(folder, PUBLISHED)
+    config, columns = (
+        read(folder, PUBLISHED),
+        ["cpu", "start_ns", "duration_ns", "policy", "priority"],
+    )
     assert config.window_ns == 1100
-    assert config.events()[
-        ["cpu", "start_ns", "duration_ns", "policy", "priority"]
-    ].values.tolist() == [
+    assert config.events()[columns].values.tolist() == [
         [0, 120, 50, "SCHED_FIFO", 1],
         [0, 400, 90, "SCHED_OTHER", 0],
         [1, 0, 10, "SCHED_FIFO", 50],
@@ -119,29 +111,21 @@ def test_the_published_format_is_read_and_written_back(folder):
     ]
     path = config.write_published(folder / "back.json")
     assert NoiseConfig.read(path) == config
-    written = json.loads(path.read_text())
-    assert {cpu: rows[:-1] for cpu, rows in written.items()} == {
-        cpu: rows[:-1] for cpu, rows in PUBLISHED.items()
-    }
-    assert all(rows[-1] == [1100, 0, 0] for rows in written.values())
+    for cpu, rows in json.loads(path.read_text()).items():
+        assert rows == [*PUBLISHED[cpu][:-1], [1100, 0, 0]]
 
 
 def test_a_published_file_whose_sentinel_was_swallowed_or_rounded(folder):
     assert read(folder, {"3": [[10, 20.6, -1]]}).window_ns == 31
-    assert read(folder, {"3": [[10, 0, 0], [20, 5, 0], [100, 0, 0]]}).events()[
-        "start_ns"
-    ].tolist() == [20]
+    events = read(folder, {"3": [[10, 0, 0], [20, 5, 0], [100, 0, 0]]}).events()
+    assert events["start_ns"].tolist() == [20]
 
 
 @pytest.mark.parametrize(
     "document, where, message",
     [
         ({"0": [[5, 1], [9, 0]]}, "CPU 0", "old version .* without priorities"),
-        (
-            {"0": [{"start_time": 0.0, "duration": 5e9}]},
-            "CPU 0",
-            "old version .* without priorities",
-        ),
+        ({"0": [{"start_time": 0.0}]}, "CPU 0", "old version .* without priorities"),
         ({"0": [[5, 1, 0], [9, 0, 3]]}, "CPU 0, event 1, priority", "priority 3 is unknown"),
         ({"0": [[5, 1, -100]]}, "CPU 0, event 0, priority", "priority -100 is unknown"),
         ({"0": [[5, 9, 0], [9, 4, 0]]}, "CPU 0, event 1, start_ns", "overlaps"),
@@ -167,9 +151,8 @@ def test_published_files_that_cannot_be_replayed(folder, document, where, messag
 def refused(folder, document, where, message):
     with pytest.raises(InputError, match=message) as caught:
         read(folder, document)
-    assert str(caught.value.where).startswith(str(folder / "config.json")) and where in str(
-        caught.value.where
-    )
+    assert str(caught.value.where).startswith(str(folder / "config.json"))
+    assert where in str(caught.value.where)
 
 
 FULL = {
@@ -275,31 +258,6 @@ def test_no_such_file(folder):
         NoiseConfig.read(folder)
 
 
-TEXTS = [
-    json.dumps(OWN).encode(),
-    json.dumps(PUBLISHED).encode(),
-    gzip.compress(json.dumps(OWN).encode(), mtime=0),
-]
-SNIPPETS = [
-    b"NaN",
-    b"-1",
-    b"1e400",
-    b'"7"',
-    b"null",
-    b"[]",
-    b"{}",
-    b"9" * 25,
-    b"0.5",
-    b"-",
-    b"true",
-    b",",
-    b"]",
-    b'"0":',
-    b"\xff",
-    b"\\ud800",
-]
-
-
 def readable(folder, data: bytes) -> None:
     """Whatever the bytes: an InputError, or a config that survives being written."""
     try:
@@ -311,40 +269,12 @@ def readable(folder, data: bytes) -> None:
         config.summary()
 
 
-@settings(
-    max_examples=500,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
-)
-@given(st.sampled_from(TEXTS), st.data())
-def test_mutated_bytes_give_an_error_or_a_config(folder, text, data):
-    changed_text = bytearray(text)
-    for _ in range(data.draw(st.integers(1, 3))):
-        at = data.draw(st.integers(0, len(text) - 1))
-        how = data.draw(st.sampled_from(["flip", "cut", "insert", "replace"]))
-        if how == "flip":
-            changed_text[min(at, len(changed_text) - 1)] ^= 1 << data.draw(st.integers(0, 7))
-        elif how == "cut":
-            del changed_text[at:]
-        else:
-            length = data.draw(st.integers(1, 6)) if how == "replace" else 0
-            changed_text[at : at + length] = data.draw(st.sampled_from(SNIPPETS))
-        if not changed_text:
-            break
-    readable(folder, bytes(changed_text))
-
-
 def places(value: object, here: tuple = ()) -> list[tuple]:
-    steps = (
-        value.items()
-        if isinstance(value, dict)
-        else enumerate(value)
-        if isinstance(value, list)
-        else ()
-    )
-    return [
-        place for step, inner in steps for place in [(*here, step), *places(inner, (*here, step))]
-    ]
+    inner = dict(enumerate(value)) if isinstance(value, list) else value
+    if not isinstance(inner, dict):
+        return []
+    deeper = [place for step in inner for place in places(inner[step], (*here, step))]
+    return [(*here, step) for step in inner] + deeper
 
 
 VALUES = st.one_of(
@@ -354,20 +284,8 @@ VALUES = st.one_of(
     st.integers(2**60, 2**65),
     st.floats(),
     st.text(max_size=4),
-    st.sampled_from(
-        [
-            "SCHED_FIFO",
-            "SCHED_OTHER",
-            "irq",
-            "thread",
-            [],
-            {},
-            [1],
-            [[1, 2, 0]],
-            [1, 2, 0],
-            [5, 5, "SCHED_OTHER", 0, "thread", "x"],
-        ]
-    ),
+    st.sampled_from(["SCHED_FIFO", "SCHED_OTHER", "irq", "thread", [], {}, [1]]),
+    st.sampled_from([[[1, 2, 0]], [1, 2, 0], [5, 5, "SCHED_OTHER", 0, "thread", "x"]]),
 )
 
 
@@ -398,26 +316,13 @@ def test_summary_says_what_will_be_injected(folder):
     assert len(summary) == 3
 
 
-def test_repr_is_a_line_and_html_a_table(folder):
-    config = read(folder, OWN)
-    assert (
-        repr(config)
-        == f"NoiseConfig(3 CPUs, 4 events, 0.000 ms = 0.01% of 3 × 1.000 ms, {config.digest})"
-    )
-    assert "<table" in config._repr_html_() and "longest stretch" in config._repr_html_()
-
-
 def test_the_digest_names_the_noise_and_not_its_story(folder):
     config = read(folder, OWN)
     other_story = read(folder, changed(["provenance"], {}))
     assert other_story.digest == config.digest and other_story != config
-    for place, value in (
-        ([*EVENT, 0], 401 - 1 - 1),
-        ([*EVENT, 5], "other"),
-        ([*EVENT, 3], 1),
-        (["window_ns"], 999_999),
-    ):
-        assert read(folder, changed(place, value)).digest != config.digest
+    for field, value in ((0, 399), (3, 1), (5, "other")):
+        assert read(folder, changed([*EVENT, field], value)).digest != config.digest
+    assert read(folder, changed(["window_ns"], 999_999)).digest != config.digest
     assert len({config, read(folder, OWN)}) == 1
 
 
@@ -425,15 +330,4 @@ def test_events_is_a_copy(folder):
     config = read(folder, OWN)
     table = config.events()
     table["start_ns"] = 0
-    assert table["start_ns"].sum() == 0
     assert config.events()["start_ns"].tolist() == [120, 400, 490, 0]
-    assert np.issubdtype(config.events()["start_ns"].dtype, np.int64)
-
-
-@pytest.mark.parametrize("document", [OWN, PUBLISHED], ids=["own", "published"])
-def test_any_layout_gives_the_same_config(folder, document):
-    first = read(folder, document)
-    turned = dict(reversed(document.items()))
-    for options in ({"indent": "\t", "separators": (" ,\r\n", " :\t")}, {"ensure_ascii": False}):
-        again = read(folder, f"\n {json.dumps(turned, **options)}\n".encode())
-        assert again == first and again.events().equals(first.events())

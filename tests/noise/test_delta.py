@@ -9,23 +9,19 @@ from hypothesis import strategies as st
 from nbhelpers.errors import InputError
 from nbhelpers.noise import average_noise, delta_noise
 
-from .independent import event_table, runs_table, text_delta
+from .independent import event_rows, event_table, runs_table, text_delta
 
 LENGTHS = [1.0, 1.5, 0.7]
-rows = st.lists(
-    st.tuples(
-        st.integers(0, 2),
-        st.integers(0, 2),
-        st.sampled_from(["irq", "thread"]),
-        st.sampled_from(["a", "b"]),
-        st.integers(0, 50),
-        st.integers(0, 12),
-    ),
-    min_size=1,
-    max_size=40,
-)
+three = st.integers(0, 2)
+rows = event_rows(40, three, None, 12, ["irq", "thread"], three, shortest_ns=0)
 rows = rows.map(lambda found: [*found, (1, 0, "irq", "a", 3, 5)])  # the longest run has an event
 KEYS = ["cpu", "start_ns", "source", "kind", "duration_ns"]
+
+
+def averages(kind: str, source: str, frequency_hz: float, duration_ns: float) -> pd.DataFrame:
+    """An average noise of one source."""
+    columns = ["kind", "source", "frequency_hz", "duration_ns"]
+    return pd.DataFrame([(kind, source, frequency_hz, duration_ns)], columns=columns)
 
 
 def comparable(events) -> list[tuple]:
@@ -38,14 +34,13 @@ def comparable(events) -> list[tuple]:
 def test_paper_is_the_text_of_section_4_2(rows):
     events, runs = event_table(rows), runs_table(LENGTHS)
     average = average_noise(events, runs)
-    averages = {
+    by_source = {
         (a.kind, a.source): (a.frequency_hz, int(np.floor(a.duration_ns + 0.5)))
         for a in average.itertuples()
     }
     worst = events[events["run"] == 1].to_dict("records")
-    assert comparable(delta_noise(events, average, runs)) == comparable(
-        text_delta(worst, averages, 1.5)
-    )
+    expected = comparable(text_delta(worst, by_source, 1.5))
+    assert comparable(delta_noise(events, average, runs)) == expected
 
 
 @settings(max_examples=100, deadline=None)
@@ -57,10 +52,8 @@ def test_accounts_close_nothing_grows_and_order_does_not_matter(rows, random):
     delta = delta_noise(events, average, runs)
     assert delta.attrs["removed_ns"] + delta.attrs["remaining_ns"] == own["duration_ns"].sum()
     assert delta.attrs["removed_events"] + delta.attrs["remaining_events"] == len(own)
-    assert (
-        delta.attrs["remaining_events"] == len(delta)
-        and delta.attrs["remaining_ns"] == delta["duration_ns"].sum()
-    )
+    assert delta.attrs["remaining_events"] == len(delta)
+    assert delta.attrs["remaining_ns"] == delta["duration_ns"].sum()
     assert (delta["end_ns"] - delta["start_ns"] == delta["duration_ns"]).all()
     numbered = events.assign(pid=range(len(events)))
     before = numbered.set_index("pid")["duration_ns"]
@@ -71,10 +64,8 @@ def test_accounts_close_nothing_grows_and_order_does_not_matter(rows, random):
     assert comparable(delta_noise(again, average_noise(again, runs), runs)) == comparable(delta)
 
 
-def timer_and_outlier() -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The example of the notes: 3 runs, 100 timer interrupts of 2 µs a CPU, in the worst one of 50
-    µs and a kworker of 1 ms.
-    """
+def test_the_outlier_is_kept():
+    """100 timer interrupts of 2 µs a CPU, in the worst run one of 50 µs and a kworker of 1 ms."""
     rows = [
         (run, cpu, "irq", "local_timer", at * 10_000_000, 2000)
         for run in range(3)
@@ -85,13 +76,8 @@ def timer_and_outlier() -> tuple[pd.DataFrame, pd.DataFrame]:
         (1, 0, "irq", "local_timer", 5_000_000, 50_000),
         (1, 1, "thread", "kworker/1:0", 7_000_000, 1_000_000),
     ]
-    return event_table(rows), runs_table([1.0, 1.1, 1.0])
-
-
-def test_the_outlier_is_kept():
-    events, runs = timer_and_outlier()
-    average = average_noise(events, runs)
-    paper = delta_noise(events, average, runs)
+    events, runs = event_table(rows), runs_table([1.0, 1.1, 1.0])
+    paper = delta_noise(events, average_noise(events, runs), runs)
     assert paper[["source", "duration_ns"]].values.tolist() == [
         ["local_timer", 50_000 - 2080],
         ["kworker/1:0", 1_000_000],
@@ -99,45 +85,32 @@ def test_the_outlier_is_kept():
 
 
 def test_expected_number_is_rounded_half_upwards_and_the_end_moves_with_the_duration():
-    events = event_table(
-        [(0, 0, "irq", "t", 10, 30), (0, 0, "irq", "t", 100, 29), (0, 0, "irq", "t", 200, 60)]
-    )
+    times = ((10, 30), (100, 29), (200, 60))
+    events = event_table([(0, 0, "irq", "t", *time) for time in times])
     events["end_ns"] += 5  # five ns of nested noise
-    average = pd.DataFrame(
-        {"kind": ["irq"], "source": ["t"], "frequency_hz": [3.0], "duration_ns": [20.0]}
-    )
-    delta = delta_noise(events, average, runs_table([0.5]))  # 1.5 expected: 2
+    delta = delta_noise(events, averages("irq", "t", 3, 20), runs_table([0.5]))  # 1.5 expected: 2
     assert delta[["start_ns", "duration_ns", "end_ns"]].values.tolist() == [
         [10, 10, 25],
         [100, 9, 114],
         [200, 60, 265],
     ]
-    assert (
-        delta.attrs["run"] == 0
-        and delta.attrs["seconds"] == 0.5
-        and delta.attrs["tracer"] == "by hand"
-    )
+    assert delta.attrs["run"] == 0 and delta.attrs["seconds"] == 0.5
+    assert delta.attrs["tracer"] == "by hand"
 
 
 def test_equally_close_events_the_earliest_is_reduced():
-    events = event_table(
-        [(0, 1, "irq", "t", 50, 25), (0, 0, "irq", "t", 40, 15), (0, 0, "irq", "t", 50, 15)]
-    )
-    average = pd.DataFrame(
-        {"kind": ["irq"], "source": ["t"], "frequency_hz": [2.0], "duration_ns": [20.0]}
-    )
-    assert delta_noise(events, average, runs_table([1.0]))[
-        ["cpu", "start_ns", "duration_ns"]
-    ].values.tolist() == [[1, 50, 25]]
+    times = ((1, 50, 25), (0, 40, 15), (0, 50, 15))
+    events = event_table([(0, cpu, "irq", "t", *time) for cpu, *time in times])
+    delta = delta_noise(events, averages("irq", "t", 2, 20), runs_table([1.0]))
+    assert delta[["cpu", "start_ns", "duration_ns"]].values.tolist() == [[1, 50, 25]]
 
 
 def test_which_run():
     events = event_table([(run, 0, "irq", "t", 0, run + 1) for run in range(4)])
     runs = runs_table([1.0, 2.0, 2.0, 9.0]).assign(status=["ok", "ok", "ok", "exit 1"])
     none = average_noise(events, runs).iloc[:0]
-    assert (
-        delta_noise(events, none, runs).attrs["run"] == 1
-    )  # the longest that finished, of equals the lowest
+    # the longest that finished, of equals the lowest
+    assert delta_noise(events, none, runs).attrs["run"] == 1
     assert delta_noise(events, none, runs, run=2)["duration_ns"].tolist() == [3]
     with pytest.raises(InputError, match="run 3 is not a finished run"):
         delta_noise(events, none, runs, run=3)
@@ -147,10 +120,8 @@ def test_which_run():
 
 def test_a_source_of_another_kind_is_another_source():
     events = event_table([(0, 0, "irq", "x", 0, 10), (0, 0, "thread", "x", 20, 10)])
-    average = pd.DataFrame(
-        {"kind": ["thread"], "source": ["x"], "frequency_hz": [5.0], "duration_ns": [10.0]}
-    )
-    assert delta_noise(events, average, runs_table([1.0]))["kind"].tolist() == ["irq"]
+    delta = delta_noise(events, averages("thread", "x", 5, 10), runs_table([1.0]))
+    assert delta["kind"].tolist() == ["irq"]
 
 
 def test_unusable_averages_are_named():
