@@ -99,13 +99,9 @@ def each_trace(folder: str | Path, runs: pd.DataFrame) -> Iterator[pd.DataFrame]
         slowest = worst_first(runs).head(1)
         delta = delta_noise(read_traces(folder, slowest), average, runs)
     """
-    numbers = [int(run) for run in _finished(runs)["run"]]
     _cache().reduce_size(_CACHE_LIMIT)
-    traces = [_trace(Path(folder), run) for run in numbers]
-    for run, trace in each(list(zip(numbers, traces)), "reading traces", "runs"):
-        if trace is None:
-            raise _no_trace(Path(folder), run)
-        yield _read(trace, run)
+    for run in each(_finished(runs)["run"].tolist(), "reading traces", "runs"):
+        yield _read(_trace(Path(folder), int(run)), int(run))
 
 
 def stolen_times(folder: str | Path, runs: pd.DataFrame) -> pd.DataFrame:
@@ -177,17 +173,13 @@ def _file(folder: Path, run: int, source: str) -> Path:
     return folder / f"run-{run:06d}.{source}.gz"
 
 
-def _trace(folder: Path, run: int) -> tuple[str, Path] | None:
+def _trace(folder: Path, run: int) -> tuple[str, Path]:
     """Source and file of a run's trace."""
     for source in _READERS:
         path = _file(folder, run, source)
         if path.exists():
             return source, path
-    return None
-
-
-def _no_trace(folder: Path, run: int) -> InputError:
-    return InputError(
+    raise InputError(
         f"run {run} has no trace",
         where=folder,
         why="its noise would count as none",
