@@ -22,14 +22,7 @@ from .extras import with_notebooks
 from .files import write_atomically
 from .reading import decoded, load_yaml, read_bytes, read_json
 from .stage_records import record_of
-from .study import (
-    NOTEBOOKS,
-    PROFILES,
-    Study,
-    adopted_profile_file,
-    notebook_files,
-    profile_file,
-)
+from .study import NOTEBOOKS, PROFILES, Study, adopted_profile_file, notebook_files, profile_file
 
 MOST_BYTES = 65_536
 RESERVED = (*PROFILES, "bin", "lib", "sycl", "mpi", "docs", "lab")  # folders of build
@@ -58,9 +51,7 @@ def adopted(profile: str) -> str:
         raise InputError(
             f"'{name}' cannot be the name of a profile",
             where=profile,
-            fix=(
-                f"rename the file: letters, digits, - and _ only, and none of {', '.join(RESERVED)}"
-            ),
+            fix=f"rename the file: letters, digits, - and _, none of {', '.join(RESERVED)}",
         )
     _sections(Path(profile))
     write_atomically(adopted_profile_file(name), read_bytes(profile, "profile", MOST_BYTES))
@@ -105,18 +96,14 @@ def default_parameters(stage: str) -> dict:
 def _declarations(stage: str) -> dict[str, ast.AnnAssign]:
     """The annotated assignments of the notebook's cell tagged `parameters`."""
     path = notebook_of(stage)
-    tagged = [
-        cell
-        for cell in read_json(path)["cells"]
-        if "parameters" in cell["metadata"].get("tags", [])
-    ]
+    cells = read_json(path)["cells"]
+    tagged = [cell for cell in cells if "parameters" in cell["metadata"].get("tags", [])]
     if len(tagged) != 1:
         raise InputError(f"{len(tagged)} cells are tagged 'parameters'; one is needed", where=path)
-    statements = ast.parse("".join(tagged[0]["source"])).body
     return {
-        statement.target.id: statement
-        for statement in statements
-        if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name)
+        one.target.id: one
+        for one in ast.parse("".join(tagged[0]["source"])).body
+        if isinstance(one, ast.AnnAssign) and isinstance(one.target, ast.Name)
     }
 
 

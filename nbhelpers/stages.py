@@ -133,9 +133,7 @@ def run_stage(stage: str, profile: str) -> Path:
     study, wanted, began = Study(stage, profile), _wanted(stage, profile), time.monotonic()
     folder = study.build / "notebooks"
     folder.mkdir(parents=True, exist_ok=True)
-    running, failed, done = (
-        folder / f"{stage}{suffix}.ipynb" for suffix in (".running", ".failed", "")
-    )
+    running, failed = (folder / f"{stage}.{state}.ipynb" for state in ("running", "failed"))
     failed.unlink(missing_ok=True)
     shutil.rmtree(study.results)  # what an older notebook saved there must not reach the paper
     with shown(stage, profile) as line, _stage_lock(study):
@@ -145,9 +143,9 @@ def run_stage(stage: str, profile: str) -> Path:
             if running.exists():
                 running.replace(failed)
             raise
-        running.replace(done)
+        notebook = running.replace(folder / f"{stage}.ipynb")
         line.at("writing its page")
-        page = _export(study, done)
+        page = _export(study, notebook)
     wanted["code"] |= digests(modules("nbhelpers.page", "nbhelpers.paper"))
     write_json(study.build / "provenance" / f"{stage}.json", _provenance(study, wanted, began))
     _write_if_changed(_stamp(stage, profile, "made"), to_json(_made(study)))
@@ -181,14 +179,7 @@ def run_program_study(program_study: "ProgramStudy", parameters: dict) -> Path:
         try:
             _execute(STARTER, executed, parameters, line)
         except Exception as error:
-            if type(error).__name__ != "PapermillExecutionError":
-                raise
-            failed: Any = error
-            raise InputError(
-                f"the notebook stopped: {failed.ename}: {failed.evalue}",
-                where=executed,
-                fix="what was measured is kept; the same command goes on from there",
-            ) from None
+            raise InputError(_failed(error, executed)) from None
     export_page(executed, page, hide_code=True)
     return page
 
@@ -229,15 +220,11 @@ def _provenance(study: Study, wanted: dict, began: float) -> dict:
         for path in sorted((study.build / "stamps").glob("*.made"))
         if path.stem < study.stage
     }
-    made_from = {
-        "notebook": wanted["notebook"],
-        "code": digest(to_json(wanted["code"])),
-        "stages_before": before,
-    }
+    code = digest(to_json(wanted["code"]))
     return {
         **provenance(wanted["parameters"]),
         "stage": study.stage,
-        "made_from": made_from,
+        "made_from": {"notebook": wanted["notebook"], "code": code, "stages_before": before},
         "data_from": study.machine["machine"],
         "took_s": round(time.monotonic() - began, 1),
     }
@@ -313,10 +300,7 @@ def _export(study: Study, notebook: Path) -> Path:
 
 def _made(study: Study) -> dict:
     """Digests of what a stage made and measured: the stages after it re-run when these change."""
-    return {
-        name: folder_digest(folder)
-        for name, folder in (("results", study.results), ("data", study.data))
-    }
+    return {"results": folder_digest(study.results), "data": folder_digest(study.data)}
 
 
 def folder_digest(folder: Path) -> str:
@@ -357,14 +341,10 @@ def record(profile: str) -> Path:
             where=source,
             fix=how_to(f"paper PROFILE={profile}"),
         )
+    left_out = shutil.ignore_patterns("*.lock", ".*", "aside", SEAL)
     for stage in sorted(path for path in source.iterdir() if path.is_dir()):
         shutil.rmtree(target / stage.name, ignore_errors=True)
-        shutil.copytree(
-            stage,
-            target / stage.name,
-            ignore=shutil.ignore_patterns("*.lock", ".*", "aside", SEAL),
-            copy_function=pack,
-        )
+        shutil.copytree(stage, target / stage.name, ignore=left_out, copy_function=pack)
         for campaign in (target / stage.name).rglob("campaign.json"):
             text = campaign.read_text()
             write_atomically(campaign, text.replace(f'"{shipped()}/', '"/noisebook/'))
@@ -410,7 +390,9 @@ def main() -> int:
         message = "Stopped. Finished runs are kept; the same command goes on from here."
         status = 130
     except Exception as error:
-        message, status = _failed(error, given.stages[0], given.profile), 1
+        stage = "".join(given.stages[:1])
+        notebook = results() / given.profile / "notebooks" / f"{stage}.failed.ipynb"
+        message, status = _failed(error, Path(os.path.relpath(notebook))), 1
     else:
         return 0
     print(f"\n{message}", file=sys.stderr)
@@ -441,29 +423,27 @@ def _not_written(error: OSError, profile: str) -> NoisebookError:
     full = disk_error(error, error.filename or build)
     if not full and not isinstance(error, PermissionError):
         raise error
-    fix = (
-        "go on as the user who began, or take it over: sudo chown -R $USER"
-        f" {shlex.quote(str(build))}"
-    )
+    mine = f"sudo chown -R $USER {shlex.quote(str(build))}"
     return full or InputError(
-        f"this user may not write here: {error.strerror}", where=error.filename, fix=fix
+        f"this user may not write here: {error.strerror}",
+        where=error.filename,
+        fix=f"go on as the user who began, or take it over: {mine}",
     )
 
 
-def _failed(error: Any, stage: str, profile: str) -> str:
+def _failed(error: Any, notebook: Path) -> str:
     """papermill's error carries the failed cell's message; of a full disk, what to do about it.
 
     Anything else is a fault of ours and keeps its traceback.
     """
     if type(error).__name__ not in ("PapermillExecutionError", "DeadKernelError"):
         raise error
-    folder = Path(os.path.relpath(Study(stage, profile).build)) / "notebooks"
     message = f"{error}; finished runs are kept, the same command goes on from here"
     if hasattr(error, "ename"):
         number = re.match(r"\[Errno (\d+)\]", error.evalue)
-        full = disk_error(OSError(int(number[1]), error.evalue), folder) if number else None
+        full = disk_error(OSError(int(number[1]), error.evalue), notebook) if number else None
         message = str(full or f"{error.ename}: {error.evalue}")
-    return f"{message}\n  the notebook as far as it came: {folder / stage}.failed.ipynb"
+    return f"{message}\n  the notebook as far as it came: {notebook}"
 
 
 if __name__ == "__main__":

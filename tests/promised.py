@@ -7,30 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from nbhelpers.extras import stages as extra_stages
+from nbhelpers.study import NO_STAGES, notebook_files
 
 from .absent import PARTS, run_without
 
-STAGES = [
-    "00-machine",
-    "10-trace-collection",
-    "15-account",
-    "20-delta-config",
-    "30-injection",
-    "35-planted-anomaly",
-    "37-worst-runs",
-    "40-mitigations",
-    "42-fairness",
-    "50-attribution",
-    "55-mitigate-and-compare",
-    "60-openmp-variability",
-    "70-noise-signatures",
-    "75-mpi-at-scale",
-    "80-noise-at-scale",
-    "82-this-machine-at-scale",
-    "90-paper",
-]
-STAGES = sorted([*STAGES, *extra_stages()])
+STAGES = [stage for stage in notebook_files() if stage not in NO_STAGES]
 ASK = """
 import dataclasses, json
 from nbhelpers.machine import doctor

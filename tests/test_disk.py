@@ -17,7 +17,7 @@ from nbhelpers.errors import DiskError, NoisebookError
 from nbhelpers.files import disk_error
 
 from .test_make import OUTSIDE, PRIVATE, REPOSITORY, needs_mounts
-from .test_stages import PARAMETERS, environment, house, notebook  # noqa: F401
+from .test_stages import house, notebook, place  # noqa: F401
 
 
 def on_a_small_disk(
@@ -142,9 +142,9 @@ def test_a_campaign_on_a_disk_that_fills_up_goes_on_when_there_is_room(tmp_path)
     ids=["by our own writing", "by any other"],
 )
 def test_a_stage_on_a_full_disk_says_so_without_a_traceback(house, cell):  # noqa: F811
-    (house / "notebooks/00-machine.ipynb").write_text(notebook(PARAMETERS, cell))
+    notebook(house, "00-machine", cell)
     script = f"cd .. && {PYTHON} -m nbhelpers.stages run 00-machine --profile quick"
-    done = on_a_small_disk(house / "build", script, size="1m", env=environment(house))
+    done = on_a_small_disk(house / "build", script, size="1m", env=place(house)["env"])
     assert (
         done.returncode in (1, 2)
         and "the disk is full" in done.stderr

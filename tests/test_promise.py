@@ -3,6 +3,7 @@ that a page repeats.
 """
 
 from dataclasses import replace
+from html import escape
 
 import pytest
 
@@ -23,43 +24,32 @@ def checks():
     return doctor().checks
 
 
-def of(profile, capabilities, checks):
-    return promises(profile, found=Doctor(checks, capabilities))
+@pytest.mark.parametrize("can", [ALL, NOTHING], ids=["all", "nothing"])
+def test_every_stage_has_a_line_and_every_part_its_own(can, checks):
+    made = promises("smoke", found=Doctor(checks, can))
+    assert list(dict.fromkeys(one.stage for one in made)) == STAGES
+    for stage in STAGES:
+        own = [one for one in made if one.stage == stage]
+        assert len(own) == 1 or all(one.state in (REPLACED, LEFT_OUT) for one in own)
 
 
-def test_every_stage_has_a_line_and_every_part_its_own(checks):
-    for capabilities in (ALL, NOTHING):
-        made = of("smoke", capabilities, checks)
-        stages = [promise.stage for promise in made]
-        assert sorted(set(stages)) == list(dict.fromkeys(stages)) and len(set(stages)) == len(
-            STAGES
-        )
-        for stage in set(stages):
-            own = [promise for promise in made if promise.stage == stage]
-            assert len(own) == 1 or all(promise.state in (REPLACED, LEFT_OUT) for promise in own)
-
-
-def test_what_a_machine_with_everything_lacks_is_only_what_is_not_installed(checks):
-    tracing = [
-        promise
-        for promise in of("smoke", ALL, checks)
-        if promise.part in ("kernel tracer", "real-time scheduling", "hardware counters")
-    ]
-    assert tracing == []
-
-
-def test_an_ordinary_user_is_told_of_the_loop_of_the_scheduler_and_of_the_counters(checks):
-    made = of("smoke", NOTHING, checks)
-    parts = {
-        promise.stage: {one.part for one in made if one.stage == promise.stage} for promise in made
-    }
-    assert {"real-time scheduling", "hardware counters"} <= parts["30-injection"]
-    assert "time of the hypervisor" in parts["37-worst-runs"] and parts["00-machine"] == {""}
-
-
-def test_osnoise_alone_does_not_tell_the_hypervisor(checks):
-    made = of("smoke", ALL, checks)
-    assert [one.state for one in made if one.part == "time of the hypervisor"] == [LEFT_OUT]
+@pytest.mark.parametrize(
+    "can, stage, parts",
+    [
+        (ALL, "10-trace-collection", {""}),
+        (ALL, "37-worst-runs", {"time of the hypervisor"}),  # osnoise alone does not tell it
+        (replace(ALL, tracer="tracepoints"), "37-worst-runs", {"kernel tracer"}),
+        (NOTHING, "00-machine", {""}),
+        (NOTHING, "30-injection", {"real-time scheduling", "hardware counters"}),
+        (replace(ALL, rt_throttling_liftable=False), "30-injection", {"real-time throttling"}),
+        (replace(ALL, fair_server="locked"), "30-injection", {"fair server"}),
+        (replace(ALL, fair_server="liftable"), "30-injection", {""}),
+        (replace(ALL, perf_hardware=False), "50-attribution", {"hardware counters"}),
+    ],
+)
+def test_what_is_replaced_or_left_out_follows_from_what_the_machine_can(can, stage, parts, checks):
+    made = promises("smoke", [stage], Doctor(checks, can))
+    assert {one.part for one in made} == parts and all(one.sentence for one in made)
 
 
 def test_the_text_is_a_line_a_stage_with_every_reason_once_and_fits_a_terminal(checks):
@@ -67,26 +57,20 @@ def test_the_text_is_a_line_a_stage_with_every_reason_once_and_fits_a_terminal(c
     told = text("full", found)
     assert max(map(len, told.splitlines())) <= 100
     words = " ".join(told.split())
-    for promise in promises("full", found=found):
-        assert promise.stage in words and (
-            promise.state == FULL or words.count(" ".join(promise.sentence.split())) == 1
-        ), promise
-        assert " ".join(promise.fix.split()) in words
+    for one in promises("full", found=found):
+        assert one.stage in words and " ".join(one.fix.split()) in words
+        assert one.state == FULL or words.count(" ".join(one.sentence.split())) == 1, one
 
 
 def test_the_paper_says_what_concerned_which_stages(checks):
     told = replaced_or_left_out("smoke", "90-paper", Doctor(checks, NOTHING))
-    assert any(
-        "SCHED_OTHER" in sentence and "(stage 30, 35, 37, 40, " in sentence for sentence in told
-    )
+    assert any("SCHED_OTHER" in one and "(stage 30, 35, 37, 40, " in one for one in told)
     assert len(told) == len(set(told))
 
 
 def test_the_top_of_a_page_repeats_the_promises_of_its_stage():
     page = Header(Study("60-openmp-variability", "smoke"))._repr_html_()
     made = promises("smoke", ["60-openmp-variability"])
-    from html import escape
-
     assert all(escape(str(promise)) in page for promise in made if promise.state != FULL)
 
 
@@ -98,7 +82,5 @@ def test_a_check_without_a_mend_leaves_the_sentence_alone(checks):
 
 def test_asking_measures_nothing(tmp_path, monkeypatch, checks):
     monkeypatch.setenv("NOISEBOOK_STATE", str(tmp_path))
-    of("full", ALL, checks)
-    assert list(tmp_path.iterdir()) == [], (
-        "nothing was calibrated, and the machine's lock was not asked for"
-    )
+    promises("full", found=Doctor(checks, ALL))
+    assert list(tmp_path.iterdir()) == [], "nothing is calibrated, the machine's lock not asked for"
