@@ -18,16 +18,8 @@ from pathlib import Path
 import pytest
 
 REPOSITORY = Path(__file__).resolve().parent.parent
-NEEDED = (
-    "Makefile",
-    "setup.py",
-    "pyproject.toml",
-    "requirements.lock",
-    "notebooks",
-    "injector_c",
-    "simulator_c",
-    "workloads",
-)
+NEEDED = ["Makefile", "setup.py", "pyproject.toml", "requirements.lock", "notebooks", "workloads"]
+NEEDED += ["injector_c", "simulator_c"]
 BLANK = "a ü b"
 OUTSIDE = {
     name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "PYTEST"))
@@ -49,13 +41,9 @@ def copy(tmp_path) -> Path:
     """What `make` reads of this repository, in a folder with a blank and an umlaut."""
     folder = tmp_path / BLANK
     for name in NEEDED:
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        source = REPOSITORY / name
-        (
-            shutil.copytree(source, folder / name)
-            if source.is_dir()
-            else shutil.copy(source, folder / name)
-        )
+        folder.mkdir(exist_ok=True)
+        copied = shutil.copytree if (REPOSITORY / name).is_dir() else shutil.copy
+        copied(REPOSITORY / name, folder / name)
     (folder / "nbhelpers").symlink_to(REPOSITORY / "nbhelpers")
     return folder
 
@@ -103,13 +91,9 @@ code = "import os; assert 'LD_PRELOAD' not in os.environ; print(len(os.listdir('
 run = measure(program([sys.executable, "-c", code], start="main"), runs=2)
 assert list(run["status"]) == ["ok", "ok"], run
 """
-    done = subprocess.run(
-        [sys.executable, "-c", script],
-        cwd=copy,
-        capture_output=True,
-        text=True,
-        env={**OUTSIDE, "NOISEBOOK_BIN": str(copy / "build/bin")},
-    )
+    env = {**OUTSIDE, "NOISEBOOK_BIN": str(copy / "build/bin")}
+    command = [sys.executable, "-c", script]
+    done = subprocess.run(command, cwd=copy, capture_output=True, text=True, env=env)
     assert done.returncode == 0, done.stderr
 
 
@@ -117,17 +101,11 @@ def check(
     copy: Path, *words: str, before: str = "", **environment: str
 ) -> subprocess.CompletedProcess:
     """The first step of `make paper`, in a mount namespace where `before` has been done."""
-    script = (
-        f"set -e; {before}; cd {shlex.quote(str(copy))}; exec make paper"
-        if before
-        else f"cd {shlex.quote(str(copy))}; exec make paper"
-    )
+    script = f"set -e; {before or ':'}; cd {shlex.quote(str(copy))}; exec make paper"
     command = [*(PRIVATE if before else []), "sh", "-c", f"{script} {shlex.join(words)}"]
     done = subprocess.run(command, capture_output=True, text=True, env={**OUTSIDE, **environment})
-    assert (
-        done.returncode == 2 and "Traceback" not in done.stderr and "Installing" not in done.stdout
-    ), done.stdout + done.stderr
-    assert not (copy / ".venv").exists()
+    assert done.returncode == 2 and "Traceback" not in done.stderr, done.stderr
+    assert "Installing" not in done.stdout and not (copy / ".venv").exists()
     return done
 
 
@@ -139,22 +117,8 @@ def tools(folder: Path, *names: str) -> str:
     return str(folder)
 
 
-SHELL = (
-    "sh",
-    "make",
-    "mktemp",
-    "dd",
-    "rm",
-    "df",
-    "awk",
-    "id",
-    "sed",
-    "tr",
-    "basename",
-    "test",
-    "printf",
-    "env",
-)
+SHELL = ["sh", "make", "mktemp", "dd", "rm", "df", "awk", "id"]
+SHELL += ["sed", "tr", "basename", "test", "printf", "env"]
 
 
 def test_all_that_is_missing_is_said_at_once(copy, tmp_path):
@@ -180,49 +144,31 @@ def test_without_venv(copy, tmp_path):
     (tmp_path / "hidden").mkdir()
     (tmp_path / "hidden/ensurepip.py").write_text("raise ImportError('as Debian leaves it')\n")
     done = check(copy, f"PYTHON={sys.executable}", PYTHONPATH=str(tmp_path / "hidden"))
-    assert (
-        "cannot make virtual environments" in done.stderr
-        and "apt-get install python3-venv" in done.stderr
-    )
+    assert "apt-get install python3-venv" in done.stderr
 
 
 @needs_mounts
 def test_without_pythons_headers(copy, tmp_path):
     (tmp_path / "empty").mkdir()
     headers = sysconfig.get_path("include")
-    done = check(
-        copy,
-        f"PYTHON={sys.executable}",
-        before=f"mount --bind {tmp_path / 'empty'} {shlex.quote(headers)}",
-    )
-    assert (
-        "Python's headers are missing" in done.stderr
-        and "apt-get install python3-dev" in done.stderr
-    )
+    before = f"mount --bind {tmp_path / 'empty'} {shlex.quote(headers)}"
+    done = check(copy, f"PYTHON={sys.executable}", before=before)
+    assert "apt-get install python3-dev" in done.stderr
 
 
 def test_an_old_python_is_refused(copy, tmp_path):
     old = tmp_path / "python3.9"
     old.write_text("#!/bin/sh\necho 3.9\n")
     old.chmod(0o755)
-    assert (
-        f"Noisebook needs Python 3.11 to 3.14 (what requirements.lock is for); '{old}' is 3.9."
-        in check(copy, f"PYTHON={old}").stderr
-    )
+    assert f"'{old}' is 3.9." in check(copy, f"PYTHON={old}").stderr
 
 
 @needs_mounts
 def test_in_a_read_only_checkout(copy):
     place = shlex.quote(str(copy))
-    done = check(
-        copy,
-        f"PYTHON={sys.executable}",
-        before=f"mount --bind {place} {place}; mount -o remount,ro,bind {place}",
-    )
-    assert (
-        "read-only file system" in done.stderr
-        and "copy the repository to a place where you may write" in done.stderr
-    )
+    before = f"mount --bind {place} {place}; mount -o remount,ro,bind {place}"
+    done = check(copy, f"PYTHON={sys.executable}", before=before)
+    assert "read-only file system" in done.stderr and "copy the repository" in done.stderr
 
 
 @needs_mounts
@@ -235,11 +181,8 @@ def test_with_a_full_disk(copy, tmp_path):
     )
     done = check(copy, f"PYTHON={sys.executable}", before=before)
     assert "The environment needs 1500 MB" in done.stderr and "make room" in done.stderr
-    done = check(
-        copy,
-        f"PYTHON={sys.executable}",
-        before=f"{before}; head -c 9m /dev/zero >{place}/filler 2>/dev/null || true",
-    )
+    before += f"; head -c 9m /dev/zero >{place}/filler 2>/dev/null || true"
+    done = check(copy, f"PYTHON={sys.executable}", before=before)
     assert "The disk is full" in done.stderr and "make room" in done.stderr
 
 
@@ -249,15 +192,8 @@ def test_in_a_checkout_of_another_user(copy):
     for parent in copy.parents[:3]:
         parent.chmod(0o755)
     copy.chmod(0o555)
-    command = [
-        "setpriv",
-        "--reuid=65533",
-        "--regid=65533",
-        "--clear-groups",
-        "make",
-        "paper",
-        "PYTHON=/usr/bin/python3",
-    ]
+    command = ["setpriv", "--reuid=65533", "--regid=65533", "--clear-groups", "make", "paper"]
+    command.append("PYTHON=/usr/bin/python3")
     done = subprocess.run(command, cwd=copy, capture_output=True, text=True, env=OUTSIDE)
     assert done.returncode == 2 and "may not write" in done.stderr and "chown" in done.stderr
 

@@ -160,14 +160,6 @@ def test_a_table_that_the_text_does_not_name_is_captioned_by_its_name(study):
     assert study.table(FRAME, "a-new-table").record.caption == "A new table."
 
 
-def test_a_caption_may_go_over_several_lines(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    text = ["Why.\n", "\n", "**Figure `runs`.** Every run,\n", "with its mean.\n", "\n", "Then."]
-    cell = {"cell_type": "markdown", "source": text}
-    (tmp_path / "99-new.ipynb").write_text(json.dumps({"cells": [cell]}))
-    assert captions("99-new") == {"runs": "Every run, with its mean."}
-
-
 def test_sentences_show_themselves(study):
     text = study.text("It took **3 s** & more.", "Not less.")
     assert "<strong>3 s</strong> &amp; more" in text._repr_html_()

@@ -2,6 +2,7 @@
 and not at all.
 """
 
+import contextlib
 import io
 import os
 import pty
@@ -43,28 +44,19 @@ class Noted:
         self.ends.append(line)
 
 
-def on_a_terminal(code: str, **environment: str) -> tuple[str, str]:
+def on_a_terminal(code: str) -> tuple[str, str]:
     """What a Python program writes to its standard error, a terminal, and to its standard output, a
     pipe.
     """
     ours, theirs = pty.openpty()
     process = subprocess.Popen(
-        [sys.executable, "-c", code],
-        stdout=subprocess.PIPE,
-        stderr=theirs,
-        text=True,
-        env={**os.environ, "PYTHONPATH": str(REPOSITORY), **environment},
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=theirs, text=True
     )
     os.close(theirs)
     shown = b""
-    while True:
-        try:
-            read = os.read(ours, 4096)
-        except OSError:  # EIO: the other end is closed
-            break
-        if not read:
-            break
-        shown += read
+    with contextlib.suppress(OSError):  # EIO: the other end is closed
+        while read := os.read(ours, 4096):
+            shown += read
     os.close(ours)
     return shown.decode(), process.communicate()[0]
 
@@ -79,9 +71,7 @@ def test_a_script_on_a_terminal_shows_one_line_after_two_seconds_and_what_it_was
     assert not any("1 of 6" in line or "2 of 6" in line for line in lines), (
         "before two seconds nothing is shown"
     )
-    assert lines[-1].strip().startswith("weighing: 6 stones in 3.") or lines[-2].strip().startswith(
-        "weighing: 6 stones in "
-    ), shown
+    assert any(line.startswith("weighing: 6 stones in ") for line in lines[-2:]), shown
 
 
 def test_without_a_terminal_nothing_is_written():
@@ -212,14 +202,13 @@ def test_a_pipe_that_nobody_reads_holds_up_nothing(tmp_path):
     os.close(reader)
 
 
-NOTEBOOK = [
-    (
-        "import time\nfrom nbhelpers.progress import each, task\nfor _ in each(range(6),"
-        " 'weighing', 'stones'): time.sleep(0.5)\nwith task('quick'): pass\nwith task('second',"
-        " urgent=True): time.sleep(2.1)"
-    ),
-    "for _ in each(range(3), 'short'): pass",
-]
+NOTEBOOK = """
+import time
+from nbhelpers.progress import each, task
+for _ in each(range(6), 'weighing', 'stones'): time.sleep(0.5)
+with task('quick'): pass
+with task('second', urgent=True): time.sleep(2.1)
+"""
 
 
 @pytest.mark.timeout(120)
@@ -232,9 +221,7 @@ def test_in_a_notebook_the_line_is_updated_and_ends_short(tmp_path):
 
     from nbhelpers.page import export_page
 
-    notebook = nbformat.v4.new_notebook(
-        cells=[nbformat.v4.new_code_cell(source) for source in NOTEBOOK]
-    )
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(NOTEBOOK)])
     updates = []
     client = NotebookClient(
         notebook, kernel_name="python3", resources={"metadata": {"path": str(REPOSITORY)}}
@@ -246,17 +233,11 @@ def test_in_a_notebook_the_line_is_updated_and_ends_short(tmp_path):
     )[1]
     client.execute()
     outputs = notebook.cells[0].outputs
-    assert [output.output_type for output in outputs] == ["display_data"] and notebook.cells[
-        1
-    ].outputs == []
+    assert [output.output_type for output in outputs] == ["display_data"]
     html = outputs[0].data["text/html"]
-    assert (
-        html.count("noisebook-progress") == 2
-        and "weighing: 6 stones in 3" in html
-        and "second: 2." in html
-        and " left" not in html
-    )
+    assert html.count("noisebook-progress") == 2 and " left" not in html
+    assert "weighing: 6 stones in " in html and "second: 2." in html
     assert 3 <= updates.count("update_display_data") <= 12
     nbformat.write(notebook, tmp_path / "a.ipynb")
     page = export_page(tmp_path / "a.ipynb", tmp_path / "a.html").read_text()
-    assert "weighing: 6 stones in 3" in page and " s left" not in page
+    assert "weighing: 6 stones in " in page and " s left" not in page

@@ -47,47 +47,47 @@ def only(path: Path) -> tuple[str, str]:
     return finding.state, finding.found
 
 
-def test_what_is_whole_passes(campaign: Path) -> None:
-    assert only(campaign) == (WHOLE, "4 runs, 4 of them ok; sealed")
-
-
-def test_a_changed_record_is_named(campaign: Path) -> None:
+def changed(campaign: Path) -> None:
     path = campaign / "runs.jsonl"
     path.write_bytes(path.read_bytes().replace(b'"run": 2', b'"run": 7'))
-    state, found = only(campaign)
-    assert state == DAMAGED and "line 3: changed after it was written (run 7)" in found
 
 
-@pytest.mark.parametrize("count", [1, 4])
-def test_records_that_are_gone_from_the_end_are_missed(campaign: Path, count: int) -> None:
+def without_the_last(campaign: Path) -> None:
     path = campaign / "runs.jsonl"
-    lines = path.read_bytes().splitlines(keepends=True)
-    path.write_bytes(b"".join(lines[: 4 - count]))
-    assert only(campaign) == (DAMAGED, f"runs.jsonl has {4 - count} records, and had 4")
+    path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:3]))
 
 
-def test_files_of_runs_are_missed_and_changes_of_them_found(campaign: Path) -> None:
+def without_files(campaign: Path) -> None:
     (campaign / "traces/run-000001.txt").unlink()
     (campaign / "traces/run-000002.txt").write_text("of run 9")
-    state, found = only(campaign)
-    assert state == DAMAGED
-    assert found == "traces/run-000001.txt is missing; traces/run-000002.txt was changed"
+
+
+def of_another(campaign: Path) -> None:
+    measure("true", runs=4, folder=campaign.parent / "other")
+    shutil.copy(campaign.parent / "other/runs.jsonl", campaign / "runs.jsonl")
+
+
+@pytest.mark.parametrize(
+    "damage, found",
+    [
+        (changed, "line 3: changed after it was written (run 7)"),
+        (without_the_last, "runs.jsonl has 3 records, and had 4"),
+        (lambda campaign: (campaign / "runs.jsonl").write_text(""), "has 0 records, and had 4"),
+        (without_files, "run-000001.txt is missing; traces/run-000002.txt was changed"),
+        (lambda campaign: (campaign / "seal.json").write_text("{"), "its seal cannot be read"),
+        (of_another, "runs.jsonl is not what was sealed"),
+    ],
+)
+def test_each_damage_is_named(campaign: Path, damage, found: str) -> None:
+    assert only(campaign) == (WHOLE, "4 runs, 4 of them ok; sealed")
+    damage(campaign)
+    state, said = only(campaign)
+    assert state == DAMAGED and found in said
 
 
 def test_a_campaign_that_was_stopped_is_whole_but_not_sealed(campaign: Path) -> None:
     (campaign / "seal.json").unlink()
     assert only(campaign) == (WHOLE, "4 runs, 4 of them ok; not sealed: measuring goes on")
-
-
-def test_a_damaged_seal_is_found(campaign: Path) -> None:
-    (campaign / "seal.json").write_text("{")
-    assert only(campaign) == (DAMAGED, "its seal cannot be read")
-
-
-def test_other_records_under_the_same_seal_are_found(campaign: Path, tmp_path: Path) -> None:
-    measure("true", runs=4, folder=tmp_path / "other")
-    shutil.copy(tmp_path / "other/runs.jsonl", campaign / "runs.jsonl")
-    assert only(campaign) == (DAMAGED, "runs.jsonl is not what was sealed")
 
 
 def test_a_campaign_that_grows_is_sealed_again(tmp_path: Path) -> None:
