@@ -3,6 +3,7 @@ of the pages claim of them.
 """
 
 from functools import cache
+from itertools import product
 from types import SimpleNamespace
 
 import numpy as np
@@ -13,8 +14,7 @@ from nbhelpers.studies.design import Design
 from nbhelpers.studies.findings import Finding
 
 from ..cells import run_cells
-
-CONFIGS = ("Rm", "RmHK", "TP")
+from .simulated import CONFIGS, PROGRAMS
 
 
 def made_runs(
@@ -29,33 +29,17 @@ def made_runs(
     """Undisturbed and injected runs; slowdown: (model, config) -> ratio; seconds: (program, model,
     config) -> undisturbed time, default 1; spreads: config -> spread.
     """
-    random, rows, seconds = np.random.default_rng(seed), [], seconds or {}
-    for round_number in range(rounds):
-        for program in ("nbody", "stream", "minife"):
-            for model in models:
-                for config in CONFIGS:
-                    base = seconds.get((program, model, config), 1.0)
-                    for trace, mode, ratio in (
-                        ("undisturbed", "", 1.0),
-                        ("#1", "improved", slowdown.get((model, config), 1.0)),
-                    ):
-                        rows.append(
-                            {
-                                "program": program,
-                                "model": model,
-                                "config": config,
-                                "trace": trace,
-                                "mode": mode,
-                                "round": round_number,
-                                "seconds": (
-                                    base
-                                    * ratio
-                                    * random.normal(1, (spreads or {}).get(config, spread))
-                                ),
-                                "steal_s": 0.01 * random.integers(0, 4),
-                            }
-                        )
-    return pd.DataFrame(rows).assign(run=range(len(rows)), status="ok", epoch=0)
+    random, spreads = np.random.default_rng(seed), spreads or {}
+    cells = product(range(rounds), PROGRAMS, models, CONFIGS, ("undisturbed", "#1"))
+    runs = pd.DataFrame(cells, columns=["round", "program", "model", "config", "trace"])
+    where = [*zip(runs["program"], runs["model"], runs["config"])]
+    base = np.array([(seconds or {}).get(one, 1.0) for one in where])
+    noisy = np.array([slowdown.get(one[1:], 1.0) for one in where])
+    calm = runs["trace"] == "undisturbed"
+    noise = random.normal(1, runs["config"].map(lambda config: spreads.get(config, spread)))
+    runs["seconds"] = base * np.where(calm, 1.0, noisy) * noise
+    runs["steal_s"] = 0.01 * random.integers(0, 4, len(runs))
+    return runs.assign(run=runs.index, mode=np.where(calm, "", "improved"), status="ok", epoch=0)
 
 
 @cache

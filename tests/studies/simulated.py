@@ -21,13 +21,8 @@ PROGRAMS = ("nbody", "stream", "minife")
 SIXTEEN = Topology(tuple(Cpu(cpu, cpu, 0, 0, ()) for cpu in range(16)))
 DESIGN = Design(configurations(SIXTEEN), CONFIGS, MODELS, {}, {})
 TRACES = {1: ("planted-omp",), 2: ("planted-omp", "planted-sycl"), 4: ("#1", "#2", "#3", "#4")}
-WORST = pd.DataFrame(
-    [
-        {"program": program, "model": model, "config": "Rm", "trace": f"planted-{model}", "run": 0}
-        for program in PROGRAMS
-        for model in MODELS
-    ]
-)
+WORST = pd.MultiIndex.from_product([PROGRAMS, MODELS], names=["program", "model"]).to_frame(False)
+WORST = WORST.assign(config="Rm", trace="planted-" + WORST["model"], run=0)
 
 
 def machine_noise(rounds: np.ndarray, random: np.random.Generator) -> np.ndarray:
@@ -105,13 +100,7 @@ def cui_series(
     spread = 0.05 * np.exp(of_round + random.normal(0, 0.3, len(runs)))
     each = random.standard_t(4, (len(runs), repetitions)) * spread[:, None]
     values = np.exp(runs["log"].to_numpy()[:, None] + each)
-    series = pd.DataFrame(
-        {
-            "run": np.repeat(runs["run"], repetitions),
-            "name": np.repeat(runs["benchmark"], repetitions),
-            "unit": "us",
-            "index": np.tile(np.arange(repetitions), len(runs)),
-            "value": values.ravel(),
-        }
-    )
-    return runs, series
+    repeated = runs[["run", "benchmark"]].loc[runs.index.repeat(repetitions)]
+    series = repeated.rename(columns={"benchmark": "name"}).reset_index(drop=True)
+    index = np.tile(np.arange(repetitions), len(runs))
+    return runs, series.assign(unit="us", index=index, value=values.ravel())

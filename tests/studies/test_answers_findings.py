@@ -40,14 +40,8 @@ def test_the_cost_at_scale_is_the_range_of_the_recordings():
         spreads = pd.DataFrame(rows, columns=columns)
         found = SimpleNamespace(show=lambda answer, *sentences: shown.append(answer))
         texts = dict.fromkeys(["thousands", "decides"], "")
-        run_cells(
-            "82-this-machine-at-scale",
-            "answer",
-            spreads=spreads,
-            ranks=131072,
-            found=found,
-            **texts,
-        )
+        names = texts | {"spreads": spreads, "ranks": 131072, "found": found}
+        run_cells("82-this-machine-at-scale", "answer", **names)
     assert shown[0].answer == "all-reduce: 96.3 to 982 times as long"
     first = shown[0]
     assert (first.value, first.low, first.high, first.n) == (96.3, 34.2, 127.3, 80)

@@ -4,6 +4,7 @@ known; a small real campaign.
 
 import json
 from functools import partial
+from itertools import product
 from types import SimpleNamespace
 
 import numpy as np
@@ -13,18 +14,9 @@ from scipy import stats
 
 from nbhelpers.machine import Cpu, Topology
 from nbhelpers.report import published_table
-from nbhelpers.statistics.claims import (
-    INCONCLUSIVE,
-    NOT_MEASURABLE,
-    REPRODUCED,
-    REVERSED,
-)
+from nbhelpers.statistics.claims import INCONCLUSIVE, NOT_MEASURABLE, REPRODUCED, REVERSED
 from nbhelpers.studies.cui.campaign import STREAM_TIMES, runs_in, runtime_design
-from nbhelpers.studies.cui.tables import (
-    smt_pair,
-    thread_scaling,
-    why_not,
-)
+from nbhelpers.studies.cui.tables import smt_pair, thread_scaling, why_not
 from nbhelpers.studies.design import Design
 from nbhelpers.studies.findings import findings_table
 from nbhelpers.workloads import binary_folder, configurations
@@ -43,47 +35,29 @@ def made():
     """Eight rounds of two benchmarks; roaming threads vary by 13 %, pinned ones by 7 %, one thread
     by 2 %.
     """
-    random, runs, series = np.random.default_rng(3), [], []
+    random = np.random.default_rng(3)
     spreads = {"Rm": 0.2, "RmHK": 0.1, "TP": 0.1, "TP-ST1": 0.02}
-    for round_number in range(8):
-        for benchmark in ("dynamic_1", "reduction"):
-            for config in CONFIGS:
-                run = len(runs)
-                runs.append(
-                    {
-                        "run": run,
-                        "cell": f"{benchmark} gcc {config}",
-                        "config": config,
-                        "round": round_number,
-                        "threads": 1 if config == "TP-ST1" else 2,
-                    }
-                )
-                values = random.normal(
-                    1.0 if config == "TP-ST1" else 1.5, spreads[config], 50
-                ).clip(0.1)
-                series += [
-                    {"run": run, "name": name, "unit": "us", "index": index, "value": value}
-                    for name in (benchmark, "reference")
-                    for index, value in enumerate(values)
-                ]
-    return pd.DataFrame(runs), pd.DataFrame(series)
+    cells = product(range(8), ("dynamic_1", "reduction"), CONFIGS)
+    runs = pd.DataFrame(cells, columns=["round", "benchmark", "config"])
+    alone = runs["config"] == "TP-ST1"
+    runs = runs.assign(run=runs.index, threads=np.where(alone, 1, 2))
+    runs["cell"] = runs["benchmark"] + " gcc " + runs["config"]
+    means, spread = np.where(alone, 1.0, 1.5), runs["config"].map(spreads)
+    values = random.normal(means, spread, (50, len(runs))).clip(0.1)
+    series = pd.DataFrame(values).melt(var_name="run", ignore_index=False).reset_index()
+    series = series.assign(unit="us", name=series["run"].map(runs["benchmark"]))
+    return runs, pd.concat([series, series.assign(name="reference")], ignore_index=True)
 
 
 def test_each_runs_statistics_are_those_of_its_repetitions(made):
     runs, series = made
     statistics = cui_statistics(runs, series)["statistics"].set_index("run")
-    values = series[(series.run == 5) & (series.name != "reference")]["value"].to_numpy()[:50]
-    row = statistics.loc[5]
+    values = series[(series.run == 5) & (series.name != "reference")]["value"]
+    row, mean = statistics.loc[5], values.mean()
     assert len(statistics) == len(runs)
-    assert np.allclose(
-        [row.mean_us, row.min_normalised, row.max_normalised, row["cv"]],
-        [
-            values.mean(),
-            values.min() / values.mean(),
-            values.max() / values.mean(),
-            values.std(ddof=1) / values.mean(),
-        ],
-    )
+    assert np.isclose(row.mean_us, mean) and np.isclose(row["cv"], values.std() / mean)
+    assert np.isclose(row.min_normalised, values.min() / mean)
+    assert np.isclose(row.max_normalised, values.max() / mean)
 
 
 def test_the_variability_between_runs_is_that_of_their_means(made):
@@ -93,14 +67,10 @@ def test_the_variability_between_runs_is_that_of_their_means(made):
     given = {"statistics": statistics, "keys": keys, "study": study}
     table = run_cells("60-openmp-variability", "variability", **given)["variability"]
     row = table.set_index(["benchmark", "config"]).loc[("dynamic_1", "Rm")]
-    means = statistics[(statistics.benchmark == "dynamic_1") & (statistics.config == "Rm")][
-        "mean_us"
-    ]
-    assert (
-        np.isclose(row.between_cv_percent, 100 * means.std() / means.mean())
-        and row.runs == 8
-        and 11 < row.within_cv_percent < 16
-    )
+    own = statistics[(statistics.benchmark == "dynamic_1") & (statistics.config == "Rm")]
+    expected = 100 * own["mean_us"].std() / own["mean_us"].mean()
+    assert np.isclose(row.between_cv_percent, expected) and row.runs == 8
+    assert 11 < row.within_cv_percent < 16
 
 
 def test_what_is_true_of_the_runs_is_reproduced_and_what_the_machine_lacks_is_not_measured(made):
@@ -158,12 +128,8 @@ def test_each_benchmark_runs_where_a_figure_needs_it():
 
 
 def test_of_as_many_threads_a_thread_a_core_is_shown():
-    table = pd.DataFrame(
-        {
-            "config": ["TP", "TP-MT8", "TP-ST2", "TP-MT2", "Rm", "TP-one-node"],
-            "threads": [4, 8, 2, 2, 4, 2],
-        }
-    )
+    configs = ["TP", "TP-MT8", "TP-ST2", "TP-MT2", "Rm", "TP-one-node"]
+    table = pd.DataFrame({"config": configs, "threads": [4, 8, 2, 2, 4, 2]})
     assert thread_scaling(table)["config"].tolist() == ["TP-ST2", "TP", "TP-MT8"]
 
 
@@ -172,27 +138,21 @@ def test_what_a_figure_lacks_it_says():
     assert why_not(DESIGN, "ST", "MT") == "each core runs one thread"
     assert why_not(DESIGN, "TP-one-node", "TP-two-nodes") == "there is one NUMA node"
     assert why_not(DESIGN, "TP", "Rm") == ""
-    server = configurations(
-        Topology(tuple(Cpu(cpu, cpu % 4, 0, 0, ((cpu + 4) % 8,)) for cpu in range(8)))
+    cpus = tuple(Cpu(cpu, cpu % 4, 0, 0, ((cpu + 4) % 8,)) for cpu in range(8))
+    many = Design(
+        configurations(Topology(cpus)), ("TP-ST4", "TP-MT4", "TP-ST2", "TP-MT2"), ("gcc",), {}, {}
     )
-    many = Design(server, ("TP-ST4", "TP-MT4", "TP-ST2", "TP-MT2"), ("gcc",), {}, {})
     assert smt_pair(many) == ("TP-ST4", "TP-MT4")
 
 
-@pytest.mark.skipif(
-    not (binary_folder() / "schedbench").exists(), reason="the programs are not built"
-)
+@pytest.mark.skipif(not (binary_folder() / "schedbench").exists(), reason="not built")
 def test_a_small_real_campaign_goes_through_and_is_read_again(tmp_path):
-    for name, size in {
-        "schedbench": 10,
-        "syncbench": 50,
-        "syncbench-atomic": 50,
-        "stream": 3,
-    }.items():  # kept sizes: a busy machine would be long in finding some
+    # kept sizes: a busy machine would be long in finding some
+    sizes = {"schedbench": 10, "syncbench": 50, "syncbench-atomic": 50, "stream": 3}
+    for name, size in sizes.items():
         target = 0.02 * (STREAM_TIMES if name == "stream" else 1)
-        (tmp_path / f"{name}.json").write_text(
-            json.dumps({"size": size, "target_seconds": target, "threads": 0})
-        )
+        found = {"size": size, "target_seconds": target, "threads": 0}
+        (tmp_path / f"{name}.json").write_text(json.dumps(found))
     chosen = {"compilers": ["gcc"], "elements": 2**16, "chunks": [8], "constructs": ["atomic"]}
     design = runtime_design(tmp_path, ["TP-ST1"], 0.02, **chosen)
     known = {"study": SimpleNamespace(data=tmp_path), "runs": 1, "seed": 0}
@@ -202,18 +162,10 @@ def test_a_small_real_campaign_goes_through_and_is_read_again(tmp_path):
     # the column may be of objects
     assert len(runs) == 4 and (runs["placement_ok"] == True).all()  # noqa: E712
     repeated = cui_statistics(runs, found["series"])["repeated"]
-    assert set(repeated["benchmark"]) == {
-        "dynamic_1",
-        "reduction",
-        "atomic",
-        "copy",
-        "mul",
-        "add",
-        "triad",
-        "dot",
-    }
+    names = {"dynamic_1", "reduction", "atomic", "copy", "mul", "add", "triad", "dot"}
+    assert set(repeated["benchmark"]) == names
     assert (repeated[repeated["benchmark"] == "dynamic_1"].groupby("run").size() == 100).all()
-    sizes = run_cells("60-openmp-variability", "sizes", design=design, study=Shown())["sizes"]
-    assert sizes.loc["outer_repetitions", "schedbench"] == 100
+    table = run_cells("60-openmp-variability", "sizes", design=design, study=Shown())["sizes"]
+    assert table.loc["outer_repetitions", "schedbench"] == 100
     again = runtime_design(tmp_path, ["TP-ST1"], 0.02, **chosen, recorded_only=True)
     assert len(page(design=again, recorded_only=True)["ok"]) == len(runs)

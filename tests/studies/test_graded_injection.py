@@ -27,7 +27,7 @@ from nbhelpers.studies.graded_injection import (
 from nbhelpers.workloads import Workload, binary_folder
 
 INJECTED = {name: factor for name, factor in factors().items() if factor.inject}
-LAYERS = (
+LAYERS = [
     "software",
     "kernel",
     "scheduler",
@@ -36,7 +36,7 @@ LAYERS = (
     "throttling",
     "io",
     "network",
-)
+]
 # a factor of each kind: the victim, the column that shows it, and how much more of it at least
 SIGNS = {
     "cpu-contention": ("compute", WAITING, 5_000_000),
@@ -134,13 +134,10 @@ def test_interrupts_are_of_the_programs_cpu_and_their_sender_is_elsewhere(binari
 def test_a_helper_on_the_programs_cpu_is_refused(noise):
     """Its work would be waiting for the CPU, whatever its kind is."""
     assert noise not in AT_THE_PROGRAM
-    factor = replace(factors()["tlb-shootdowns"], inject=_inject(noise, "program"))
+    inject = {"kind": "stressor", "noise": noise, "where": "program", "unit": "x"}
+    factor = replace(factors()["tlb-shootdowns"], inject=inject | {"doses": [1, 2, 3]})
     with pytest.raises(InputError, match="for the program's CPU"):
         dose_cells(factor, victim("compute"), 2.0, 1.0)
-
-
-def _inject(noise: str, where: str) -> dict:
-    return {"kind": "stressor", "noise": noise, "where": where, "unit": "x", "doses": [1, 2, 3]}
 
 
 def test_no_factor_is_injected_by_a_helper_on_the_programs_cpu():
@@ -203,38 +200,39 @@ def reported(factor: str) -> SimpleNamespace:
 
 def dosed(factor, waited: float) -> pd.DataFrame:
     """Runs that a dose makes slower, with so much of it spent in waiting for a CPU."""
-    random = np.random.default_rng(1)
-    cells = [
-        (number, name, dose) for number in range(12) for dose, name in enumerate(dose_names(factor))
-    ]
-    rows = []
-    for number, name, dose in cells:
-        lost = 0.1 * dose
-        seconds = (1 + lost) * random.lognormal(0, 0.01)
-        waits = 1e9 * (waited * lost + 0.001 * random.random())
-        rows.append((name, number, seconds, seconds, waits))
-    return pd.DataFrame(rows, columns=["cell", "round", "seconds", "wall_seconds", WAITING])
+    random, names = np.random.default_rng(1), dose_names(factor)
+    lost = 0.1 * np.tile(np.arange(len(names)), 12)
+    seconds = (1 + lost) * random.lognormal(0, 0.01, lost.size)
+    waits = 1e9 * (waited * lost + 0.001 * random.random(lost.size))
+    columns = {"cell": names * 12, "round": np.repeat(range(12), len(names))}
+    return pd.DataFrame(columns | {"seconds": seconds, "wall_seconds": seconds, WAITING: waits})
+
+
+@pytest.fixture
+def proven(tmp_path, monkeypatch):
+    """The proof by runs of doses that were recorded."""
+
+    def prove(name: str, runs: pd.DataFrame):
+        monkeypatch.setattr("nbhelpers.studies.cause_proof.recorded_runs", lambda folder: runs)
+        monkeypatch.setattr("nbhelpers.studies.cause_proof.finished", lambda table: table)
+        return prove_cause(reported(name), victim("compute"), tmp_path, recorded_only=True)
+
+    return prove
 
 
 @pytest.mark.parametrize("name", [name for name, one in INJECTED.items() if has_helper(one)])
 @pytest.mark.parametrize(
     "waited, verdict", [(0.0, CAUSE), (0.3, CAUSE), (0.8, ASSOCIATED), (1, ASSOCIATED)]
 )
-def test_a_competitor_proves_nothing(name, waited, verdict, tmp_path, monkeypatch):
-    runs = dosed(INJECTED[name], waited)
-    monkeypatch.setattr("nbhelpers.studies.cause_proof.recorded_runs", lambda folder: runs)
-    monkeypatch.setattr("nbhelpers.studies.cause_proof.finished", lambda table: table)
-    proof = prove_cause(reported(name), victim("compute"), tmp_path, recorded_only=True)
+def test_a_competitor_proves_nothing(name, waited, verdict, proven):
+    proof = proven(name, dosed(INJECTED[name], waited))
     assert proof.verdict == verdict
     assert (proof.response is None) == (verdict == ASSOCIATED)
     assert ("competed with the program" in proof.sentence) == (verdict == ASSOCIATED)
 
 
-def test_where_nobody_counts_the_waiting_a_helper_proves_nothing(tmp_path, monkeypatch):
-    runs = dosed(INJECTED["tlb-shootdowns"], 0.0).drop(columns=WAITING)
-    monkeypatch.setattr("nbhelpers.studies.cause_proof.recorded_runs", lambda folder: runs)
-    monkeypatch.setattr("nbhelpers.studies.cause_proof.finished", lambda table: table)
-    proof = prove_cause(reported("tlb-shootdowns"), victim("compute"), tmp_path, recorded_only=True)
+def test_where_nobody_counts_the_waiting_a_helper_proves_nothing(proven):
+    proof = proven("tlb-shootdowns", dosed(INJECTED["tlb-shootdowns"], 0.0).drop(columns=WAITING))
     assert proof.verdict == ASSOCIATED and "nobody counts here" in proof.sentence
 
 

@@ -10,18 +10,9 @@ from nbhelpers.answers import CANNOT_TELL, NO, YES
 from nbhelpers.injection.log import OUTCOMES, noise_ns
 from nbhelpers.report import published_table
 from tests.cells import run_cells
+from tests.shown import Shown
 
 STAGE = "30-injection"
-
-
-class Shown:
-    """Takes what a page shows."""
-
-    def table(self, frame, name, **more):
-        return frame
-
-    def show(self, answer, *sentences):
-        self.answer = answer
 
 
 def seconds(mean: float, spread: float = 0.001, runs: int = 20) -> np.ndarray:

@@ -11,17 +11,12 @@ import pandas as pd
 import pytest
 
 from nbhelpers.errors import InputError
-from nbhelpers.files import to_json, write_atomically
+from nbhelpers.files import write_json
 from nbhelpers.machine import doctor
 from nbhelpers.measurement import recorded_runs
 from nbhelpers.noise import NoiseConfig
 from nbhelpers.studies.design import Design, cached_design, placement_table
-from nbhelpers.studies.persson.campaigns import (
-    WorstTrace,
-    attachments,
-    label_runs,
-    worst_traces,
-)
+from nbhelpers.studies.persson.campaigns import WorstTrace, attachments, label_runs, worst_traces
 from nbhelpers.studies.persson.fairness import planted_traces, repeat_config
 from nbhelpers.studies.replays import replayed_runs
 from nbhelpers.workloads import binary_folder
@@ -64,9 +59,8 @@ def worst_of(folder: Path, design: Design, baseline: pd.DataFrame) -> list[Worst
 @pytest.fixture(scope="module")
 def study(tmp_path_factory):
     folder = tmp_path_factory.mktemp("study")
-    write_atomically(
-        folder / "nbody.json", to_json({"size": 1600, "target_seconds": 0.03, "threads": 0})
-    )  # a calibration beside other tests may end anywhere
+    # a calibration beside other tests may end anywhere
+    write_json(folder / "nbody.json", {"size": 1600, "target_seconds": 0.03, "threads": 0})
     design = cached_design(folder, ["Rm", "TP"], 0.03, programs=("nbody",), models=("omp",))
     return folder, design, page(folder, design, "baseline")["baseline"]
 
@@ -83,9 +77,8 @@ def test_the_worst_trace_is_replayed_beside_every_configuration(study):
     beside = attachments(folder / "injected")[1]
     campaign = page(folder, design, "injected", worst=worst, beside=beside)["campaign"]
     injected = label_runs(campaign.run())
-    assert len(injected) == 2 * (2 + 2 + 2), (
-        "undisturbed, improved, and two more modes where the trace came from"
-    )
+    # undisturbed, improved, and two more modes where the trace came from
+    assert len(injected) == 2 * (2 + 2 + 2)
     given = {"worst": worst, "study": Shown()}
     found = run_cells("40-mitigations", "described", **given)["described"]
     shown = run_cells("42-fairness", "accuracy", injected=injected, worst=found, study=Shown())
@@ -112,9 +105,7 @@ def test_without_traces_a_given_config_is_replayed(study, tmp_path):
 
 @pytest.mark.long
 @needs
-def test_a_planted_disturbance_is_traced_and_replayed_as_long_as_a_program_of_twice_the_length_runs(
-    study,
-):
+def test_a_planted_disturbance_is_traced_and_replayed_at_twice_the_length(study):
     folder, design, baseline = study
     arguments = folder / "planted", design, baseline, folder / "baseline" / "traces", ("nbody",)
     planted = planted_traces(*arguments)
@@ -124,9 +115,8 @@ def test_a_planted_disturbance_is_traced_and_replayed_as_long_as_a_program_of_tw
     assert config.digest == again[0].configs["improved"].digest
     events = config.events()
     planned_ns = recorded_runs(folder / "planted")["hog_planned_ns"].iloc[0]
-    assert 0.1 < events[events["source"] == "hog"]["duration_ns"].sum() / planned_ns < 1.1, (
-        "what of the hogs' blocks lies in the run"
-    )
+    hogs = events[events["source"] == "hog"]
+    assert 0.1 < hogs["duration_ns"].sum() / planned_ns < 1.1  # their blocks within the run
     known = page(folder, design, "injected", worst=planted, runs=2)
     assert set(label_runs(known["campaign"].run())["trace"]) == {"undisturbed", "planted-omp"}
     page(folder, design, "lengths", hogged=planted, replays=known["replays"])
@@ -148,41 +138,31 @@ def test_repeated_noise_is_as_much_a_second(study):
     config = worst_of(folder, design, baseline)[0].configs["improved"]
     assert repeat_config(config, 1).digest == config.digest
     thrice = repeat_config(config, 3)
-    assert (
-        thrice.window_ns == 3 * config.window_ns
-        and thrice.events()["duration_ns"].sum() == 3 * config.events()["duration_ns"].sum()
-    )
+    taken = config.events()["duration_ns"].sum()
+    assert thrice.window_ns == 3 * config.window_ns
+    assert thrice.events()["duration_ns"].sum() == 3 * taken
 
 
 @needs
 def test_a_design_follows_what_is_asked_for_and_what_the_machine_has(study):
     folder, design, _ = study
-    fewer = cached_design(folder, ["Rm"], 0.03, programs=("nbody",), models=("omp",))
-    assert fewer.chosen == ("Rm",) and fewer.workloads == {
-        ("nbody", "omp"): design.workloads["nbody", "omp"]
-    }, "in the size that was found"
-    again = cached_design(folder, list(design.chosen), 0.03, programs=("nbody",), models=("omp",))
-    assert (
-        again.chosen == design.chosen
-        and cached_design(folder, [], 0.03, programs=("nbody",), recorded_only=True).chosen
-        == design.chosen
-    )
+    known = {"programs": ("nbody",), "models": ("omp",)}
+    fewer = cached_design(folder, ["Rm"], 0.03, **known)
+    same = {("nbody", "omp"): design.workloads["nbody", "omp"]}
+    assert fewer.chosen == ("Rm",) and fewer.workloads == same  # in the size that was found
+    again = cached_design(folder, list(design.chosen), 0.03, **known)
+    recorded = cached_design(folder, [], 0.03, programs=("nbody",), recorded_only=True)
+    assert again.chosen == design.chosen == recorded.chosen
     with pytest.raises(InputError, match="not recorded"):
         cached_design(folder / "elsewhere", ["Rm"], 0.03, recorded_only=True)
 
 
 def test_the_device_and_driver_of_sycl_runs_stand_beside_their_places():
-    rows = [
-        ("omp", None, None),
-        ("sycl", "AMD_EPYC", "2026.22.10"),
-        ("sycl", "AMD_EPYC", "2026.23.1"),
-    ]
-    runs = pd.DataFrame(rows, columns=["model", "device", "driver"]).assign(
-        run=range(3), config="Rm", placement_ok=True, placement="0,1*2"
-    )
+    runs = pd.DataFrame({"run": range(3), "model": ["omp", "sycl", "sycl"]})
+    runs = runs.assign(device=[None, "AMD_EPYC", "AMD_EPYC"], driver=[None, "22.10", "23.1"])
+    runs = runs.assign(config="Rm", placement_ok=True, placement="0,1*2")
     table = placement_table(runs).set_index("model")
     assert table.loc["omp", "device"] == "" and list(table["placed"]) == [1, 2]
-    assert (
-        table.loc["sycl", "device"] == "AMD EPYC, driver 2026.22.10 or AMD EPYC, driver 2026.23.1"
-    )
+    named = "AMD EPYC, driver 22.10 or AMD EPYC, driver 23.1"
+    assert table.loc["sycl", "device"] == named
     assert "device" not in placement_table(runs[runs["model"] == "omp"])

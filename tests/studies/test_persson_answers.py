@@ -2,6 +2,8 @@
 where nothing can be seen.
 """
 
+from itertools import product
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -12,18 +14,11 @@ from nbhelpers.statistics.claims import INCONCLUSIVE, NONE, NOT_MEASURABLE, REPR
 from nbhelpers.studies.findings import findings_table
 
 from .helpers import fairness
+from .simulated import MODELS, PROGRAMS, WORST
 
 BIAS = "own trace against the other model's, OpenMP and SYCL together"
 ADDED = "what the fixed length makes of twice as long"
 GAP_ADDED = "what the fixed length makes of SYCL / OpenMP"
-PROGRAMS = ("nbody", "stream", "minife")
-PLANTED = pd.DataFrame(
-    [
-        {"program": program, "model": model, "config": "Rm", "trace": f"planted-{model}", "run": 0}
-        for program in PROGRAMS
-        for model in ("omp", "sycl")
-    ]
-)
 
 
 def crossed(
@@ -32,73 +27,42 @@ def crossed(
     """Runs of both models under both models' traces; a program is slowed by `own` under its own
     model's, by `other` under the other's.
     """
-    random, rows = np.random.default_rng(3), []
-    for number in range(rounds):
-        for program in PROGRAMS:
-            for model in ("omp", "sycl"):
-                for trace in ("undisturbed", "planted-omp", "planted-sycl"):
-                    ratio = (
-                        1.0 if trace == "undisturbed" else own if trace.endswith(model) else other
-                    )
-                    steal = random.uniform(0, 0.1)
-                    rows.append(
-                        {
-                            "program": program,
-                            "model": model,
-                            "config": "Rm",
-                            "trace": trace,
-                            "mode": "" if trace == "undisturbed" else "improved",
-                            "round": number,
-                            "seconds": (
-                                ratio * random.normal(1, spread) * np.exp(steal_per_s * steal)
-                            ),
-                            "steal_s": steal,
-                        }
-                    )
-    return pd.DataFrame(rows).assign(epoch=0)
+    random, traces = np.random.default_rng(3), ("undisturbed", "planted-omp", "planted-sycl")
+    cells = product(range(rounds), PROGRAMS, MODELS, traces)
+    runs = pd.DataFrame(cells, columns=["round", "program", "model", "trace"])
+    calm = runs["trace"] == "undisturbed"
+    ratios = np.where(runs["trace"] == "planted-" + runs["model"], own, other)
+    steal = random.uniform(0, 0.1, len(runs))
+    noise = random.normal(1, spread, len(runs)) * np.exp(steal_per_s * steal)
+    runs["seconds"] = np.where(calm, 1.0, ratios) * noise
+    return runs.assign(steal_s=steal, mode=np.where(calm, "", "improved"), config="Rm", epoch=0)
 
 
 def lengths(shrinks: bool, spread: float = 0.01, rounds: int = 8) -> pd.DataFrame:
     """Noise of fixed length adds 0.2 s to a run of 1 s and to one of 2 s, or (`shrinks` False) a
     fifth of either; noise that lasts adds a fifth.
     """
-    random, rows = np.random.default_rng(5), []
-    for number in range(rounds):
-        for program in PROGRAMS:
-            for model in ("omp", "sycl"):
-                for length, seconds in (("x1", 1.0), ("x2", 2.0)):
-                    added = {
-                        "undisturbed": 0.0,
-                        "fixed": 0.2 if shrinks else 0.2 * seconds,
-                        "scaled": 0.2 * seconds,
-                    }
-                    rows += [
-                        {
-                            "run": len(rows),
-                            "program": program,
-                            "model": model,
-                            "length": length,
-                            "noise_kind": kind,
-                            "round": number,
-                            "steal_s": 0.0,
-                            "injected_ns": more * 1e9,
-                            "seconds": (seconds + more) * random.normal(1, spread),
-                        }
-                        for kind, more in added.items()
-                    ]
-    return pd.DataFrame(rows)
+    kinds = ("undisturbed", "fixed", "scaled")
+    cells = product(range(rounds), PROGRAMS, MODELS, ("x1", "x2"), kinds)
+    runs = pd.DataFrame(cells, columns=["round", "program", "model", "length", "noise_kind"])
+    seconds = np.where(runs["length"] == "x1", 1.0, 2.0)
+    fixed = (runs["noise_kind"] == "fixed") & shrinks
+    added = np.where(fixed, 0.2, 0.2 * seconds) * (runs["noise_kind"] != "undisturbed")
+    noise = np.random.default_rng(5).normal(1, spread, len(runs))
+    runs = runs.assign(run=runs.index, steal_s=0.0, injected_ns=added * 1e9)
+    return runs.assign(seconds=(seconds + added) * noise)
 
 
 def row(table: pd.DataFrame, comparison: str) -> pd.Series:
     return table.set_index("comparison").loc[comparison]
 
 
-def crossing(runs: pd.DataFrame, worst: pd.DataFrame = PLANTED) -> pd.DataFrame:
+def crossing(runs: pd.DataFrame, worst: pd.DataFrame = WORST) -> pd.DataFrame:
     return fairness(runs, worst)["crossing"]
 
 
 def judged(runs: pd.DataFrame, of_lengths: pd.DataFrame | None = None) -> pd.DataFrame:
-    worst = PLANTED[PLANTED["model"].isin(set(runs["model"]))]
+    worst = WORST[WORST["model"].isin(set(runs["model"]))]
     return findings_table(fairness(runs, worst, of_lengths)["findings"])
 
 
@@ -125,22 +89,15 @@ def test_traces_are_fair_if_they_treat_both_models_alike(own, other, spread, exp
 
 def test_the_effect_is_that_of_plain_pairs_and_a_round_is_one_unit():
     runs = crossed(1.4, 1.3)
-    wide = np.log(
-        runs.pivot_table(index=["program", "round"], columns=["model", "trace"], values="seconds")
-    )
-    effects = (
-        wide["omp", "planted-omp"]
-        - wide["omp", "planted-sycl"]
-        + wide["sycl", "planted-sycl"]
-        - wide["sycl", "planted-omp"]
-    ) / 2
+    wide = np.log(runs.pivot_table("seconds", ["program", "round"], ["model", "trace"]))
+    omp = wide["omp", "planted-omp"] - wide["omp", "planted-sycl"]
+    sycl = wide["sycl", "planted-sycl"] - wide["sycl", "planted-omp"]
+    effects = (omp + sycl) / 2
     rounds = effects.groupby("round").mean()
     low, high = stats.t.interval(0.95, 7, loc=effects.mean(), scale=stats.sem(rounds))
     found = row(crossing(runs), BIAS)
-    assert np.allclose(
-        [found.effect_percent, found.low_percent, found.high_percent],
-        100 * np.expm1([effects.mean(), low, high]),
-    )
+    shown = found[["effect_percent", "low_percent", "high_percent"]].astype(float)
+    assert np.allclose(shown, 100 * np.expm1([effects.mean(), low, high]))
 
 
 def test_what_the_hypervisor_took_is_held_fixed():
@@ -164,7 +121,7 @@ def test_the_length_of_the_noise(shrinks, spread, expected):
     found = judged(runs, of_lengths)
     assert verdict(found, ADDED) == expected
     if spread < 0.1:
-        table = fairness(runs, PLANTED, of_lengths)["answers"]
+        table = fairness(runs, WORST, of_lengths)["answers"]
         fixed = row(table, "twice as long, noise of fixed length").effect_percent
         assert abs(fixed - (100 * (1.1 / 1.2 - 1) if shrinks else 0)) < 1
         assert abs(row(table, "twice as long, noise as long as the run").effect_percent) < 1
@@ -173,7 +130,7 @@ def test_the_length_of_the_noise(shrinks, spread, expected):
 
 def test_without_sycl_or_without_planted_noise_nothing_is_said():
     alone = crossed(1.3, 1.3).query("model == 'omp'")
-    table = crossing(alone, PLANTED.query("model == 'omp'"))
+    table = crossing(alone, WORST.query("model == 'omp'"))
     assert table["effect_percent"].isna().all() and (table["why"] != "").all()
     found = judged(alone)
     assert set(found["verdict"]) == {NOT_MEASURABLE} and (found["why"] != "").all()

@@ -34,27 +34,15 @@ def test_what_is_taken_and_what_is_left_are_the_run(worst):
     events = read_traces(RECORDED / "traces", traced_cell(runs, trace))
     own = events[events["run"] == trace.run]
     sums = lanes.groupby("lane", sort=False)["duration_ns"].sum()
-    assert (
-        sums.iloc[0] == own["duration_ns"].sum() == sums.iloc[1] + sums.iloc[2] and sums.iloc[2] > 0
-    )
-    assert len(sums) == 4 and sums.iloc[3] > sums.iloc[2]
-    assert (
-        lanes.loc[lanes["worst"], "lane"].nunique()
-        == lanes.loc[lanes["left"], "lane"].nunique()
-        == 1
-    )
+    assert sums.iloc[0] == own["duration_ns"].sum() == sums.iloc[1] + sums.iloc[2]
+    assert len(sums) == 4 and sums.iloc[3] > sums.iloc[2] > 0
+    for part in ("worst", "left"):
+        assert lanes.loc[lanes[part], "lane"].nunique() == 1
 
 
 def test_the_parts_of_an_event_lie_within_it(worst):
-    runs, trace = worst
-    lanes = trace_lanes(RECORDED, runs, trace)
-    taken = lanes[lanes["lane"] == "average noise in it"]
-    whole = lanes[lanes["worst"]]
-    ends = {
-        (row.cpu, row.kind, row.source, row.start_ns + row.duration_ns)
-        for row in whole.itertuples()
-    }
-    assert all(
-        (row.cpu, row.kind, row.source, row.start_ns + row.duration_ns) in ends
-        for row in taken.itertuples()
-    )
+    lanes = trace_lanes(RECORDED, *worst)
+    lanes["end_ns"] = lanes["start_ns"] + lanes["duration_ns"]
+    ends = lanes.set_index(["cpu", "kind", "source", "end_ns"])
+    taken = ends[ends["lane"] == "average noise in it"]
+    assert len(taken) and taken.index.isin(ends[ends["worst"]].index).all()

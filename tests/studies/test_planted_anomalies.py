@@ -38,11 +38,8 @@ def total_ms(schedule) -> list[float]:
 
 
 def test_schedules_depend_on_the_seed_only():
-    assert (
-        planted_schedules(3, 0.4, 2, seed=5)
-        == planted_schedules(3, 0.4, 2, seed=5)
-        != planted_schedules(3, 0.4, 2, seed=6)
-    )
+    first, same, other = (planted_schedules(3, 0.4, 2, seed=seed) for seed in (5, 5, 6))
+    assert first == same != other
 
 
 def planted(*ratios: float, rounds: int = 12, spread: float = 0.01) -> pd.DataFrame:
@@ -51,16 +48,9 @@ def planted(*ratios: float, rounds: int = 12, spread: float = 0.01) -> pd.DataFr
     cells = {"undisturbed": 0.4}
     for case, ratio in enumerate(ratios, start=1):
         cells |= {f"disturbed {case}": 0.5, f"replayed {case}": 0.5 * ratio}
-    return pd.concat(
-        [
-            pd.DataFrame(
-                {"cell": cell, "round": range(rounds), "epoch": 0}
-                | {"seconds": mean * (1 + np.roll(wave, place))}
-            )
-            for place, (cell, mean) in enumerate(cells.items())
-        ],
-        ignore_index=True,
-    )
+    seconds = [mean * (1 + np.roll(wave, place)) for place, mean in enumerate(cells.values())]
+    columns = {"cell": np.repeat(list(cells), rounds), "round": [*range(rounds)] * len(cells)}
+    return pd.DataFrame(columns | {"epoch": 0, "seconds": np.concatenate(seconds)})
 
 
 def page(runs: pd.DataFrame) -> dict:
@@ -110,45 +100,32 @@ def test_the_number_of_planted_replays_is_their_ratio_of_means():
     ],
 )
 def test_the_run_of_median_run_time_is_not_moved_by_one_that_was_disturbed(seconds, chosen):
-    runs = pd.DataFrame({"run": range(len(seconds)), "seconds": seconds}).sample(
-        frac=1, random_state=1
-    )
+    runs = pd.DataFrame({"run": range(len(seconds)), "seconds": seconds})
+    runs = runs.sample(frac=1, random_state=1)
     assert median_run(runs)["run"].tolist() == [chosen]
 
 
 @pytest.mark.long
-@pytest.mark.skipif(
-    doctor().capabilities.tracer == "detours",
-    reason="this machine cannot trace (no tracefs, or not root)",
-)
+@pytest.mark.skipif(doctor().capabilities.tracer == "detours", reason="nothing traces here")
 def test_a_planted_case_goes_through_the_whole_chain(tmp_path, binaries):
     workload = nbody(2000, 20, threads=2)
-    tracer = Tracer(tmp_path / "baseline/traces")
-    baseline = finished(
-        Campaign(
-            tmp_path / "baseline", [Cell("traced", workload, attachments=[tracer])], runs=3
-        ).run()
-    )
+    cell = Cell("traced", workload, attachments=[Tracer(tmp_path / "baseline/traces")])
+    baseline = finished(Campaign(tmp_path / "baseline", [cell], runs=3).run())
     average = average_noise(read_traces(tmp_path / "baseline/traces", baseline), baseline)
     schedules = planted_schedules(1, float(baseline["seconds"].mean()), 2, seed=3)
     configs = traced_configs(tmp_path / "traced", workload, schedules, average, traces=3)
     traced = finished(recorded_runs(tmp_path / "traced")).sort_values("seconds")
-    assert (
-        configs[0].provenance["run"] == traced["run"].iloc[1]
-        and configs[0].provenance["seconds_of_all"] == traced["seconds"].tolist()
-    )
-    first = traced[traced["round"] == 0]
-    alone = traced_configs(
-        tmp_path / "traced", workload, schedules, average, recorded_only=True, traces=1
-    )[0]
-    assert alone.provenance["run"] == first["run"].iloc[0], (
-        "a recording of one traced run a case is enough"
-    )
-    planned_ms = sum(total_ms(schedules[0]))
-    traced_ms = realtime_ms(configs[0])
-    assert 0.3 * planned_ms < traced_ms < 1.3 * planned_ms, (
-        "what the hog took is in the config (blocks after the run's end are not)"
-    )
+    provenance = configs[0].provenance
+    assert provenance["run"] == traced["run"].iloc[1]
+    assert provenance["seconds_of_all"] == traced["seconds"].tolist()
+    first = traced[traced["round"] == 0]["run"].iloc[0]
+    given = {"recorded_only": True, "traces": 1}  # a recording of one traced run a case is enough
+    [alone] = traced_configs(tmp_path / "traced", workload, schedules, average, **given)
+    assert alone.provenance["run"] == first
+    events = configs[0].events()
+    traced_ms = events.loc[events["policy"] == "SCHED_FIFO", "duration_ns"].sum() / 1e6
+    # what the hog took is in the config (blocks after the run's end are not)
+    assert 0.3 < traced_ms / sum(total_ms(schedules[0])) < 1.3
     known = {"study": Shown(data=tmp_path), "stage10": Shown(workload=workload), "numbers": [1]}
     known |= {"schedules": schedules, "configs": configs, "runs": 3, "most_runs": 3}
 
@@ -160,32 +137,15 @@ def test_a_planted_case_goes_through_the_whole_chain(tmp_path, binaries):
     runs = campaign(recorded_only=False)
     table = page(runs)["table"]
     assert table["runs"].tolist() == [3] and table["ratio"].between(0.2, 5).all()
-    assert len(campaign(recorded_only=True)) == len(runs), (
-        "recorded data are enough to make the table again"
-    )
-
-
-def realtime_ms(config) -> float:
-    """What a config has of real-time events."""
-    events = config.events()
-    return float(events.loc[events["policy"] == "SCHED_FIFO", "duration_ns"].sum() / 1e6)
+    assert len(campaign(recorded_only=True)) == len(runs)
 
 
 def test_means_are_narrow_when_every_disturbed_case_is():
-    def table(**cells):
-        return pd.concat(
-            [
-                pd.DataFrame({"cell": cell.replace("_", " "), "seconds": seconds})
-                for cell, seconds in cells.items()
-            ]
-        )
+    narrow, wide = [1, 1.01, 0.99, 1], [2, 2.2, 1.8, 2]
+    cells = {"disturbed 1": narrow, "disturbed 2": narrow, "undisturbed": wide, "replayed 1": wide}
+    assert narrow_means(of_cells(cells))
+    assert not narrow_means(of_cells(cells | {"disturbed 2": wide}))
 
-    assert narrow_means(
-        table(
-            disturbed_1=[1, 1.01, 0.99, 1],
-            disturbed_2=[2, 2.01, 1.99, 2],
-            undisturbed=[1, 2],
-            replayed_1=[1, 3],
-        )
-    )
-    assert not narrow_means(table(disturbed_1=[1, 1.01, 0.99, 1], disturbed_2=[2, 2.2, 1.8, 2]))
+
+def of_cells(cells: dict[str, list]) -> pd.DataFrame:
+    return pd.DataFrame(cells).melt(var_name="cell", value_name="seconds")

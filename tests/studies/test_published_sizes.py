@@ -59,15 +59,12 @@ def test_the_papers_server_runs_the_papers_sizes_and_names_all_that_it_leaves_ou
     found = {"size": 50, "target_seconds": 0.1, "threads": 0}  # cached: nothing is calibrated
     (tmp_path / "syncbench.json").write_text(json.dumps(found))
     names = ["Rm", "TP-ST4", "TP-ST254", "TP-MT254", "TP-ST30", "TP-ST12", "TP-two-nodes"]
-    made = runtime_design(
-        tmp_path, names, 0.1, ["gcc"], elements=0, constructs=[], published_sizes=True
-    )
+    sizes = {"elements": 0, "constructs": [], "published_sizes": True}
+    made = runtime_design(tmp_path, names, 0.1, ["gcc"], **sizes)
     loop = options(made.workloads["dynamic_1", "gcc"])
     assert (loop["--iterations-per-thread"], loop["--outer"]) == ("8192", "100")
-    assert options(made.workloads["stream", "gcc"]) == {
-        "--elements": str(2**28),
-        "--repeats": "100",
-    }
+    stream = options(made.workloads["stream", "gcc"])
+    assert stream == {"--elements": str(2**28), "--repeats": "100"}
     table = made.table().set_index("name")
     assert table.loc[names, "measured"].to_dict() == {name: name != "TP-ST254" for name in names}
     assert table.loc["TP-ST254", "missing"] == "there are 128 cores"

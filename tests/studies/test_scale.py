@@ -24,61 +24,51 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 RECORDED = REPOSITORY / "data" / "recorded" / "80-noise-at-scale"
 
 
-class TestSignatures:
-    def test_have_the_published_figures(self):
-        made = published_signatures(seconds=100)
-        for row in published_noise().to_dict("records"):
-            trace = made[row["system"]]
-            assert len(trace) == pytest.approx(row["detours_per_s"] * 100, rel=0.001)
-            assert trace.overhead == pytest.approx(row["overhead_percent"] / 100, rel=0.15), row[
-                "system"
-            ]
-            for column in ("median_us", "p99_us", "max_us"):
-                found = (
-                    np.quantile(trace.duration_ns, QUANTILES[column], method="inverted_cdf") / 1e3
-                )
-                assert found == pytest.approx(row[column], rel=0.02), (row["system"], column)
+def test_signatures_have_the_published_figures():
+    made = published_signatures(seconds=100)
+    for row in published_noise().to_dict("records"):
+        trace, named = made[row["system"]], row["system"]
+        assert len(trace) == pytest.approx(row["detours_per_s"] * 100, rel=0.001), named
+        overhead = pytest.approx(row["overhead_percent"] / 100, rel=0.15)
+        assert trace.overhead == overhead, named
+        for column in ("median_us", "p99_us", "max_us"):
+            level = QUANTILES[column]
+            found = np.quantile(trace.duration_ns, level, method="inverted_cdf") / 1e3
+            assert found == pytest.approx(row[column], rel=0.02), (named, column)
 
-    def test_are_the_same_for_the_same_seed_only(self):
-        once, again, other = (
-            published_signature({0.5: 1, 0.99: 5, 1: 100}, 100, 2e-4, 10, seed)
-            for seed in (1, 1, 2)
-        )
-        assert np.array_equal(once.start_ns, again.start_ns) and not np.array_equal(
-            once.start_ns, other.start_ns
-        )
-        assert np.array_equal(np.sort(once.duration_ns), np.sort(other.duration_ns))
 
-    @pytest.mark.parametrize(
-        "quantiles, overhead",
-        [({0.5: 1, 1: 5}, 0.01), ({0.5: 5, 0.99: 2, 1: 9}, 0.01), ({0.5: 1, 0.99: 2, 1: 3}, 0.9)],
-    )
-    def test_that_no_noise_has_are_refused(self, quantiles, overhead):
-        with pytest.raises(InputError):
-            published_signature(quantiles, 100, overhead)
+def test_signatures_are_the_same_for_the_same_seed_only():
+    quantiles = {0.5: 1, 0.99: 5, 1: 100}
+    made = [published_signature(quantiles, 100, 2e-4, 10, seed) for seed in (1, 1, 2)]
+    assert np.array_equal(made[0].start_ns, made[1].start_ns)
+    assert not np.array_equal(made[0].start_ns, made[2].start_ns)
+    lengths = [np.sort(one.duration_ns) for one in made]
+    assert np.array_equal(lengths[0], lengths[2])
 
-    def test_every_system_has_a_network_whose_messages_noise_can_strike(self):
-        assert (
-            set(system_networks()) == set(published_noise()["system"])
-            and min(net.o for net in system_networks().values()) > 0
-        )
+
+@pytest.mark.parametrize(
+    "quantiles, overhead",
+    [({0.5: 1, 1: 5}, 0.01), ({0.5: 5, 0.99: 2, 1: 9}, 0.01), ({0.5: 1, 0.99: 2, 1: 3}, 0.9)],
+)
+def test_signatures_that_no_noise_has_are_refused(quantiles, overhead):
+    with pytest.raises(InputError):
+        published_signature(quantiles, 100, overhead)
+
+
+def test_every_system_has_a_network_whose_messages_noise_can_strike():
+    assert set(system_networks()) == set(published_noise()["system"])
+    assert min(net.o for net in system_networks().values()) > 0
 
 
 @pytest.mark.skipif(not RECORDED.exists(), reason="no simulations at full size were recorded")
-class TestRecordedTables:
-    """What PROFILE=recorded shows: of the profile's sizes, and what this library computes (the
-    small rows again).
-    """
-
-    ASKED = yaml.safe_load((REPOSITORY / "notebooks/parameters/recorded.yml").read_text())[
-        "80-noise-at-scale"
-    ]
-
-    def test_are_what_this_library_computes(self):
-        table = pd.read_csv(RECORDED / "regular.csv", comment="#")
-        small = table[table["ranks"] <= 512].reset_index(drop=True)
-        columns = ["noise", "ranks", "bytes", "cosched"]
-        noise = {"1000 Hz x 100 us": periodic(1000, 100)}
-        again = slowdowns(small[columns], patterns.dissemination, noise, seeds=self.ASKED["seeds"])
-        assert again["median"].to_numpy() == pytest.approx(small["median"].to_numpy(), rel=1e-12)
-        assert len(small) > 8
+def test_recorded_tables_are_what_this_library_computes():
+    """The small rows again, of the sizes of PROFILE=recorded."""
+    values = yaml.safe_load((REPOSITORY / "notebooks/parameters/recorded.yml").read_text())
+    seeds = values["80-noise-at-scale"]["seeds"]
+    table = pd.read_csv(RECORDED / "regular.csv", comment="#")
+    small = table[table["ranks"] <= 512].reset_index(drop=True)
+    columns = ["noise", "ranks", "bytes", "cosched"]
+    noise = {"1000 Hz x 100 us": periodic(1000, 100)}
+    again = slowdowns(small[columns], patterns.dissemination, noise, seeds=seeds)
+    assert again["median"].to_numpy() == pytest.approx(small["median"].to_numpy(), rel=1e-12)
+    assert len(small) > 8

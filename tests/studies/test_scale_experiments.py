@@ -6,12 +6,7 @@ import pytest
 
 from nbhelpers.report import published_results, published_table
 from nbhelpers.simulation import LogGOPS, patterns, periodic
-from nbhelpers.studies.scale.experiments import (
-    balance,
-    communication_share,
-    each_slowdown,
-    variations,
-)
+from nbhelpers.studies.scale.experiments import balance, communication_share, variations
 from nbhelpers.studies.scale.results import application_results
 
 SHAPES = {"10 Hz x 2500 us": periodic(10, 2500), "1000 Hz x 25 us": periodic(1000, 25)}
@@ -32,14 +27,6 @@ def test_variations_are_less_the_overhead_and_halos_communicate_more():
     assert halos["communication_share"].is_monotonic_increasing
 
 
-def test_replicates_are_paired_by_their_phases():
-    schedule = patterns.loop(patterns.barrier(8), 5, 100_000)
-    first, again = (
-        each_slowdown(schedule, LogGOPS(), SHAPES["1000 Hz x 25 us"], 3).tolist() for _ in range(2)
-    )
-    assert first == again
-
-
 def test_a_network_with_less_bandwidth_is_compared_with_the_balanced_one():
     table = balance(SHAPES, 8, share=0.01, seeds=6, factors=(1, 64))
     first, slow = (table[table["factor"] == factor] for factor in (1, 64))
@@ -56,19 +43,9 @@ def systems(application: str, slowdowns: list[float]) -> pd.DataFrame:
 
 def test_no_row_takes_the_largest_of_several_noises():
     eight = [1.05, 1.1, 1.0, 1.2, 1.15, 1.08, 1.02, 6.4]
-    found = application_results(
-        pd.concat([systems("POP", eight), systems("AMG", [1.01] * 7 + [1.02])]),
-        pd.DataFrame(
-            {
-                "mode": ["compat", "exact"],
-                "ranks": 4,
-                "median": 1.1,
-                "low": 1,
-                "high": 1.2,
-                "seeds": 2,
-            }
-        ),
-    )
+    both = pd.concat([systems("POP", eight), systems("AMG", [1.01] * 7 + [1.02])])
+    columns = {"ranks": 4, "median": 1.1, "low": 1, "high": 1.2, "seeds": 2}
+    found = application_results(both, pd.DataFrame({"mode": ["compat", "exact"]} | columns))
     assert found["pop-scale"]["median"] == pytest.approx(np.exp(np.log(eight).mean()))
     assert found["pop-scale"]["seeds"] == 8 and "(1.00 to 6.40)" in found["pop-scale"]["case"]
     table = published_results(found).set_index("result")

@@ -7,13 +7,7 @@ import pytest
 from nbhelpers.errors import InputError
 from nbhelpers.mitigation.treatment import why_unproven
 from nbhelpers.mitigation.trials import open_verdict
-from nbhelpers.studies.trials import (
-    candidates,
-    judge_runs,
-    measured_again,
-    trial_runs,
-    trial_table,
-)
+from nbhelpers.studies.trials import candidates, judge_runs, measured_again, trial_runs, trial_table
 from nbhelpers.workloads import Workload, binary_folder
 
 RETURNED = Workload(
@@ -30,10 +24,8 @@ def test_returned_memory_is_kept_by_the_mitigation(binaries, tmp_path):
     faults = runs.groupby("mitigation")["minor_faults"].median()
     assert set(faults.index) == {"none", "malloc-keeps-memory"}  # what is advice only isn't tried
     assert faults["malloc-keeps-memory"] < 0.2 * faults["none"]
-    assert (
-        trial_runs(tmp_path, RETURNED, [], 3, recorded_only=True)["run"].tolist()
-        == runs["run"].tolist()
-    )
+    again = trial_runs(tmp_path, RETURNED, [], 3, recorded_only=True)
+    assert again["run"].tolist() == runs["run"].tolist()
 
 
 @pytest.mark.long
@@ -42,34 +34,22 @@ def test_a_mitigation_that_comes_later_is_tried_beside_the_untreated_runs_of_its
 ):
     first = trial_runs(tmp_path, RETURNED, ["malloc-keeps-memory"], 8)
     runs = trial_runs(tmp_path, RETURNED, ["malloc-keeps-memory", "flush-first"], 8)
-    assert runs["run"].tolist()[:16] == first["run"].tolist() and runs[
-        "cell"
-    ].value_counts().to_dict() == {"baseline": 16, "malloc-keeps-memory": 8, "flush-first": 8}
-    table = trial_table(judge_runs(runs)).set_index("mitigation")
-    assert (
-        table["rounds"].to_dict() == {"malloc-keeps-memory": "0-7", "flush-first": "8-15"}
-        and (table["runs"] == 8).all()
-    )
+    assert runs["run"].tolist()[:16] == first["run"].tolist()
+    counts = {"baseline": 16, "malloc-keeps-memory": 8, "flush-first": 8}
+    assert runs["cell"].value_counts().to_dict() == counts
+    rounds = trial_table(judge_runs(runs)).set_index("mitigation")["rounds"].to_dict()
+    assert rounds == {"malloc-keeps-memory": "0-7", "flush-first": "8-15"}
     gone = trial_runs(tmp_path, RETURNED, [], 8)
     assert gone["run"].tolist() == runs["run"].tolist() and len(trial_table(judge_runs(gone))) == 2
 
 
 def invented(ratio, seed=4):
     random = np.random.default_rng(seed)
-    rows = [
-        {
-            "cell": cell,
-            "round": number,
-            "start_ns": number * 10 + place,
-            "status": "ok",
-            "seconds": scale * (1 + 0.01 * random.standard_normal()),
-        }
-        for number in range(30)
-        for place, (cell, scale) in enumerate(
-            (("baseline", 1.0), ("useless", 1.0), ("jemalloc", ratio))
-        )
-    ]
-    return pd.DataFrame(rows)
+    scales = {"baseline": 1.0, "useless": 1.0, "jemalloc": ratio}
+    runs = pd.DataFrame({"cell": [*scales] * 30, "round": np.repeat(range(30), 3)})
+    noise = 1 + 0.01 * random.standard_normal(len(runs))
+    runs["seconds"] = runs["cell"].map(scales) * noise
+    return runs.assign(start_ns=runs.index, status="ok")
 
 
 def test_the_table_says_what_helped_only_where_it_was_shown_twice():

@@ -9,14 +9,7 @@ import pytest
 from nbhelpers.answers import CANNOT_TELL
 from nbhelpers.errors import InputError
 from nbhelpers.noise.lost_time import replayable_shares
-from nbhelpers.studies.worst import (
-    BOTH,
-    KERNEL,
-    LOSSES,
-    UNDISTURBED,
-    WorstCase,
-    worst_cases,
-)
+from nbhelpers.studies.worst import BOTH, KERNEL, LOSSES, UNDISTURBED, WorstCase, worst_cases
 from nbhelpers.tracing._table import noise_events
 from nbhelpers.workloads import nbody
 from tests.cells import run_cells
@@ -27,35 +20,18 @@ MS = 1_000_000
 
 def noise(rows):
     """Rows (run, kind, start_ms, length_ms)."""
-    run, kind, start, length = (
-        (np.array(column) for column in zip(*rows))
-        if rows
-        else ([], [], np.array([]), np.array([]))
-    )
-    start, length = np.asarray(start, float), np.asarray(length, float)
-    return noise_events(
-        {
-            "run": run,
-            "cpu": np.zeros(len(start)),
-            "kind": list(kind),
-            "source": list(kind),
-            "start_ns": start * MS,
-            "end_ns": (start + length) * MS,
-            "duration_ns": length * MS,
-            "policy": [""] * len(start),
-            "priority": np.zeros(len(start)),
-            "pid": np.zeros(len(start)),
-            "interrupted": ["workload"] * len(start),
-        }
-    )
+    table = pd.DataFrame(rows, columns=["run", "kind", "start_ns", "duration_ns"])
+    table["duration_ns"] *= MS
+    table["start_ns"] *= MS
+    table["end_ns"] = table["start_ns"] + table["duration_ns"]
+    rest = {"cpu": 0, "source": table["kind"], "policy": "", "priority": 0, "pid": 0}
+    return noise_events(table.assign(**rest, interrupted="workload").to_dict("list"))
 
 
-RUNS = pd.DataFrame(
-    {"run": range(6), "seconds": [0.10, 0.13, 0.10, 0.11, 0.10, 0.10], "status": "ok"}
-)
-EVENTS = noise(
-    [(run, "irq", 10, 1) for run in range(6)] + [(1, "irq", 30, 8), (1, "thread", 50, 3)]
-)
+SECONDS = [0.10, 0.13, 0.10, 0.11, 0.10, 0.10]
+RUNS = pd.DataFrame({"run": range(6), "seconds": SECONDS, "status": "ok"})
+USUAL = [(run, "irq", 10, 1) for run in range(6)]
+EVENTS = noise([*USUAL, (1, "irq", 30, 8), (1, "thread", 50, 3)])
 STOLEN = noise([(1, "hardware", 70, 12), (3, "hardware", 20, 9)])
 
 
@@ -95,23 +71,15 @@ def test_what_only_a_loop_saw_is_not_taken_for_the_hypervisors():
 def measured(rounds: int = 100, spread: float = 0.002, **cells: float) -> pd.DataFrame:
     """Runs of each cell about these seconds."""
     random = np.random.default_rng(0)
-    names = {
-        "calm": UNDISTURBED,
-        "kernel": f"{KERNEL} 1",
-        "both": f"{BOTH} 1",
-        "both_2": f"{BOTH} 2",
-        "losses": f"{LOSSES} 1",
-        "losses_2": f"{LOSSES} 2",
-    }
+    names = {"calm": UNDISTURBED, "kernel": f"{KERNEL} 1"}
+    names |= {"both": f"{BOTH} 1", "both_2": f"{BOTH} 2"}
+    names |= {"losses": f"{LOSSES} 1", "losses_2": f"{LOSSES} 2"}
     parts = [
-        {
-            "cell": names[name],
-            "round": range(rounds),
-            "seconds": random.normal(mean, spread, rounds),
-        }
-        for name, mean in cells.items()
+        pd.DataFrame({"round": range(rounds), "seconds": random.normal(mean, spread, rounds)})
+        for mean in cells.values()
     ]
-    return pd.concat([pd.DataFrame(part) for part in parts], ignore_index=True)
+    runs = pd.concat(parts, keys=[names[name] for name in cells], names=["cell"])
+    return runs.reset_index("cell").reset_index(drop=True)
 
 
 def page(runs: pd.DataFrame, cases: list[WorstCase], *tags: str) -> dict:
@@ -210,11 +178,8 @@ def test_real_replays_of_both_parts_interleaved_with_the_undisturbed_program(tmp
     known = {"study": Shown(data=tmp_path), "stage10": Shown(workload=program), "slow": cases}
     known |= {"runs": 2, "seed": 0, "placement": "faithful"}
     runs = run_cells("37-worst-runs", "campaign", recorded_only=False, **known)["ok"]
-    assert runs.groupby("cell").size().to_dict() == {
-        UNDISTURBED: 2,
-        f"{KERNEL} 1": 2,
-        f"{BOTH} 1": 2,
-    }
+    expected = dict.fromkeys([UNDISTURBED, f"{KERNEL} 1", f"{BOTH} 1"], 2)
+    assert runs.groupby("cell").size().to_dict() == expected
     assert set(runs["noise"]) == {"none", cases[0].kernel.digest, cases[0].both.digest}
     again = run_cells("37-worst-runs", "campaign", recorded_only=True, **known)["ok"]
     assert len(again) == 6 and len(page(runs, cases)["split"]) == 1
