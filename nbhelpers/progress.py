@@ -23,6 +23,7 @@ PLAIN_EVERY_S = 30.0
 _PLAIN_COLUMNS = 160
 _LONGEST = 400  # characters; a line with its newline is written in one piece (PIPE_BUF)
 _Item = TypeVar("_Item")
+_Seconds = Callable[[], float] | float | None
 
 
 class Reporter(Protocol):
@@ -53,14 +54,9 @@ class Task:
     def __init__(self, title: str, total: int | None = None, unit: str = ""):
         self.title, self.total, self.unit = title, total, unit
         self.done, self.began_s = 0, time.monotonic()
-        self._left: Callable[[], float] | float | None = None
+        self._left: _Seconds = None
 
-    def at(
-        self,
-        done: int,
-        seconds_left: Callable[[], float] | float | None = None,
-        title: str = "",
-    ) -> None:
+    def at(self, done: int, seconds_left: _Seconds = None, title: str = "") -> None:
         """Say how far it is.
 
         Parameters

@@ -169,12 +169,8 @@ def load_yaml(text: str, loader_class: Any, path: str | Path, what: str) -> Any:
     with suppress(yaml.YAMLError):  # the loader says where
         for event in yaml.parse(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
             if isinstance(event, yaml.AliasEvent):
-                raise InputError(
-                    f"the {what} has an alias (*{event.anchor})",
-                    where=path,
-                    why="a few lines of aliases grow to gigabytes",
-                    fix="write out what it stands for",
-                )
+                problem = f"the {what} has an alias (*{event.anchor}): write out what it stands for"
+                raise _too_much(problem, path)
             values += isinstance(event, (yaml.ScalarEvent, yaml.CollectionStartEvent))
             level += isinstance(event, yaml.CollectionStartEvent)
             level -= isinstance(event, yaml.CollectionEndEvent)

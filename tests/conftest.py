@@ -117,12 +117,8 @@ def binaries() -> Path:
     if chosen:
         return Path(chosen).resolve()
     folder = REPOSITORY / "build" / "bin"
-    command = [
-        "make",
-        "-C",
-        "workloads",
-        "BIN=../build/bin",
-    ]  # make takes no blank in a name: a relative one has none
+    # make takes no blank in a name: a relative one has none
+    command = ["make", "-C", "workloads", "BIN=../build/bin"]
     done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return folder

@@ -23,3 +23,8 @@ def run_python(
         env={**env, "PYTHONPATH": str(REPOSITORY)},
         **options,
     )
+
+
+def run(*words: object, **options) -> subprocess.CompletedProcess:
+    """A command that has ended, with both its outputs as text."""
+    return subprocess.run([str(word) for word in words], capture_output=True, text=True, **options)

@@ -12,6 +12,8 @@ import pytest
 
 from nbhelpers.simulation import patterns, write_goal
 
+from .processes import run
+
 REPOSITORY = Path(__file__).resolve().parents[1]
 COMPILER, EMULATOR, ROOT = "aarch64-linux-gnu-gcc", "qemu-aarch64", "/usr/aarch64-linux-gnu"
 STRICT = ["-std=c11", "-O1", "-Wall", "-Wextra", "-Werror", "-pthread"]
@@ -27,21 +29,15 @@ pytestmark = [
 
 
 def emulated(*words: object, **options) -> subprocess.CompletedProcess:
-    return subprocess.run(
-        [EMULATOR, "-L", ROOT, *map(str, words)], capture_output=True, text=True, **options
-    )
+    return run(EMULATOR, "-L", ROOT, *words, **options)
 
 
 @pytest.fixture(scope="module")
 def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """All programs and libraries of workloads, and the injector, for arm64."""
     folder = tmp_path_factory.mktemp("arm64")
-    done = subprocess.run(
-        ["make", "-C", "workloads", f"BIN={folder}", f"CC={COMPILER}", "CFLAGS=-O2", "first"],
-        cwd=REPOSITORY,
-        capture_output=True,
-        text=True,
-    )
+    values = (f"BIN={folder}", f"CC={COMPILER}", "CFLAGS=-O2", "first")
+    done = run("make", "-C", "workloads", *values, cwd=REPOSITORY)
     assert done.returncode == 0, done.stderr
     assert "warning" not in done.stderr, done.stderr
     return folder
@@ -65,7 +61,7 @@ def test_everything_is_built(programs: Path) -> None:
 )
 def test_programs_compute_the_same(programs: Path, binaries: Path, words: list[str]) -> None:
     arm = emulated(programs / words[0], *words[1:], timeout=120)
-    here = subprocess.run([binaries / words[0], *words[1:]], capture_output=True, text=True)
+    here = run(binaries / words[0], *words[1:])
     assert arm.returncode == 0, arm.stderr
     assert "verified=yes" in arm.stdout.splitlines()[-1]
     names = [re.findall(r"(\w+)=", text.splitlines()[-1]) for text in (arm.stdout, here.stdout)]
@@ -98,22 +94,16 @@ def test_the_reader_of_goal_judges_twenty_thousand_inputs_alike(tmp_path: Path) 
     schedule = patterns.loop(patterns.halo((2, 2), 100), 2, 50)
     seeds = [write_goal(schedule, tmp_path / name) for name in ("seed.goal", "seed.bin")]
     arm = emulated(built(tmp_path, COMPILER, "goal", *words), "20000", *seeds, timeout=200)
-    here = subprocess.run(
-        [built(tmp_path, "gcc", "goal", *words), "20000", *seeds], capture_output=True, text=True
-    )
+    here = run(built(tmp_path, "gcc", "goal", *words), "20000", *seeds)
     assert (arm.returncode, arm.stderr) == (0, "")
     assert arm.stdout == here.stdout and int(arm.stdout.split()[0]) > 1000
 
 
 @pytest.mark.parametrize("words", [(50_000, 100, 20_000), (60_000, 2**40, 9000)])
 def test_events_come_in_order(tmp_path: Path, words: tuple[int, ...]) -> None:
-    driver = built(
-        tmp_path,
-        COMPILER,
-        "queue",
-        f"-I{REPOSITORY / 'simulator_c'}",
-        REPOSITORY / "tests/simulation/queue_driver.c",
-    )
+    source = REPOSITORY / "tests/simulation/queue_driver.c"
+    include = f"-I{REPOSITORY / 'simulator_c'}"
+    driver = built(tmp_path, COMPILER, "queue", include, source)
     done = emulated(driver, 1, *words, timeout=100)
     assert done.returncode == 0, done.stdout + done.stderr
 
@@ -121,8 +111,5 @@ def test_events_come_in_order(tmp_path: Path, words: tuple[int, ...]) -> None:
 @pytest.mark.parametrize("folder", ["injector_c", "simulator_c"])
 def test_the_cores_compile_without_a_warning(tmp_path: Path, folder: str) -> None:
     for source in sorted((REPOSITORY / folder).glob("[!_]*.c")):
-        subprocess.run(
-            [COMPILER, *STRICT, "-c", "-o", tmp_path / "part.o", source],
-            check=True,
-            cwd=REPOSITORY / folder,
-        )
+        command = [COMPILER, *STRICT, "-c", "-o", tmp_path / "part.o", source]
+        subprocess.run(command, check=True, cwd=REPOSITORY / folder)

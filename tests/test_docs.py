@@ -7,8 +7,6 @@ command must succeed.
 import os
 import re
 import shlex
-import shutil
-import subprocess
 import sys
 from importlib import import_module
 from pathlib import Path
@@ -17,7 +15,8 @@ import pytest
 
 import nbhelpers
 
-from .trees import tracked
+from .processes import run
+from .trees import copied_tree
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 DOCS = REPOSITORY / "docs"
@@ -30,16 +29,6 @@ STEP = re.compile(
     r"^(?P<verb>New file|In|Run)(?: `(?P<path>[^`\n]+)`)?:\n\n```\w+\n(?P<block>.*?)^```$",
     re.M | re.S,
 )
-
-
-def copy_of_the_repository(folder: Path) -> Path:
-    """What git tracks, and the built parts, so that nothing has to be built again."""
-    built = [*(REPOSITORY / "nbhelpers").rglob("*.so"), *(REPOSITORY / "build/bin").glob("*")]
-    for path in [*tracked(), *filter(Path.is_file, built)]:
-        copy = folder / path.relative_to(REPOSITORY)
-        copy.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy2(path, copy)
-    return folder
 
 
 def apply_diff(text: str, block: str) -> str:
@@ -69,26 +58,16 @@ def follow(walk: Path, folder: Path) -> None:
 
 def run_line(line: str, folder: Path) -> None:
     """Run a line for a shell with the Python of these tests."""
-    done = subprocess.run(
-        "set -e\n" + line.replace(".venv/bin/python", shlex.quote(sys.executable)),
-        shell=True,
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        timeout=280,
-        env={
-            **os.environ,
-            "PYTHONPATH": str(folder),
-            "NOISEBOOK_STATE": str(folder / "build/state"),
-        },
-    )
+    script = "set -e\n" + line.replace(".venv/bin/python", shlex.quote(sys.executable))
+    places = {"PYTHONPATH": str(folder), "NOISEBOOK_STATE": str(folder / "build/state")}
+    done = run("sh", "-c", script, cwd=folder, timeout=280, env=os.environ | places)
     assert done.returncode == 0, f"{line}\n{done.stdout[-4000:]}\n{done.stderr[-4000:]}"
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("walk", WALKS, ids=lambda walk: walk.stem)
 def test_a_walk_works_as_it_stands_there(walk, tmp_path, binaries):
-    follow(walk, copy_of_the_repository(tmp_path))
+    follow(walk, copied_tree(tmp_path))
 
 
 @pytest.mark.parametrize("walk", WALKS, ids=lambda walk: walk.stem)
@@ -113,12 +92,8 @@ def pages(tmp_path_factory) -> Path:
     for module in ("sphinx", "numpydoc", "myst_parser"):
         pytest.importorskip(module, reason=f"make docs needs {module}: pip install -e '.[docs]'")
     folder = tmp_path_factory.mktemp("pages")
-    done = subprocess.run(
-        [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-b", "html", DOCS, folder],
-        capture_output=True,
-        text=True,
-        timeout=280,
-    )
+    words = ["-m", "sphinx", "-W", "--keep-going", "-q", "-b", "html"]
+    done = run(sys.executable, *words, DOCS, folder, timeout=280)
     assert done.returncode == 0, done.stderr[-4000:]
     return folder
 
@@ -171,12 +146,8 @@ def test_each_term_of_the_glossary_is_used():
         *WALKS,
     ]
     text = " ".join(" ".join(page.read_text().lower().split()) for page in pages)
-    unused = [
-        term
-        for term in glossary()
-        if not re.search(rf"\b{term.replace(' ', '[ _-]').lower()}", text)
-    ]
-    assert not unused
+    forms = {term: term.replace(" ", "[ _-]").lower() for term in glossary()}
+    assert not [term for term, form in forms.items() if not re.search(rf"\b{form}", text)]
 
 
 def test_names_of_the_library_in_the_pages_exist():

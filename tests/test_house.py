@@ -10,6 +10,7 @@ import re
 import tomllib
 from collections.abc import Iterator
 from functools import cache
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -44,19 +45,6 @@ def locked() -> dict[str, str]:
     }
 
 
-def test_the_top_level_of_the_design_card_is_there():
-    for name in (
-        "notebooks",
-        "nbhelpers",
-        "injector_c",
-        "data",
-        "environment.yml",
-        "Makefile",
-        "README.md",
-    ):
-        assert (REPOSITORY / name).exists(), name
-
-
 def test_every_dependency_is_locked():
     assert {normal(name) for name in NEEDED} <= set(locked())
 
@@ -65,12 +53,8 @@ def test_every_dependency_is_imported_and_what_is_for_tests_is_not_for_users():
     """Of the names a user installs, each is imported by the library or a notebook, or is run by
     JupyterLab's or papermill's side.
     """
-    started = {
-        "jupyterlab",
-        "ipykernel",
-        "cffi",
-        "seaborn",
-    }  # by `noisebook lab`, by the kernel, by the built modules, by notebooks
+    # by `noisebook lab`, by the kernel, by the built modules, by notebooks
+    started = {"jupyterlab", "ipykernel", "cffi", "seaborn"}
     modules = {"scikit-learn": "sklearn", "pyyaml": "yaml"}
     text = "\n".join(path.read_text() for path in (REPOSITORY / "nbhelpers").rglob("*.py"))
     for name in set(PROJECT["dependencies"]) - started:
@@ -88,22 +72,15 @@ def test_every_locked_wheel_has_a_hash_and_no_address():
 def test_environment_yml_takes_its_wheels_from_the_lock_and_the_same_pythons():
     environment = yaml.safe_load((REPOSITORY / "environment.yml").read_text())
     pip = [entry["pip"] for entry in environment["dependencies"] if isinstance(entry, dict)]
-    python = [
-        entry
-        for entry in environment["dependencies"]
-        if isinstance(entry, str) and entry.startswith("python")
-    ]
     assert pip == [["-r requirements.lock"]]
-    assert python[0].removeprefix("python").split(",")[0] == PROJECT["requires-python"]
+    python = next(entry for entry in environment["dependencies"] if "python" in entry)
+    assert python.removeprefix("python").split(",")[0] == PROJECT["requires-python"]
 
 
 def test_what_is_installed_here_is_what_is_locked():
-    from importlib.metadata import version
-
     for name in NEEDED:
-        assert version(name) in re.findall(
-            rf"^{re.escape(normal(name))}==([^\s;\\]+)", LOCK, re.M
-        ), name
+        pattern = rf"^{re.escape(normal(name))}==([^\s;\\]+)"
+        assert version(name) in re.findall(pattern, LOCK, re.M), name
 
 
 # --- who may import whom: CONTRIBUTING.md's table is what is tested -------------------------------

@@ -15,23 +15,12 @@ from pathlib import Path
 
 import pytest
 
+from .processes import run
+
 REPOSITORY = Path(__file__).resolve().parents[1]
-LEFT_OUT = shutil.ignore_patterns(
-    ".git",
-    ".venv",
-    "build",
-    "*.so",
-    "__pycache__",
-    "recorded",
-    "tests",
-    "_*.c",
-    "*.o",
-    "*.egg-info",
-)
-
-
-def run(*words: object, **options) -> subprocess.CompletedProcess:
-    return subprocess.run([str(word) for word in words], capture_output=True, text=True, **options)
+BUILT = (".git", ".venv", "build", "*.so", "__pycache__", "_*.c", "*.o", "*.egg-info")
+LEFT_OUT = shutil.ignore_patterns(*BUILT, "recorded", "tests")
+PIP = (sys.executable, "-m", "pip")
 
 
 @pytest.fixture(scope="module")
@@ -39,17 +28,8 @@ def wheel(tmp_path_factory) -> Path:
     """Built from a copy of what is committed or about to be, in a path with a blank."""
     folder = tmp_path_factory.mktemp("a wheel")
     shutil.copytree(REPOSITORY, folder / "checkout", ignore=LEFT_OUT)
-    done = run(
-        sys.executable,
-        "-m",
-        "pip",
-        "wheel",
-        "--no-deps",
-        "--no-build-isolation",
-        "-w",
-        folder,
-        folder / "checkout",
-    )
+    options = ("--no-deps", "--no-build-isolation", "-w", folder)
+    done = run(*PIP, "wheel", *options, folder / "checkout")
     assert done.returncode == 0, done.stderr
     shutil.rmtree(folder / "checkout")
     (found,) = folder.glob("noisebook-*.whl")
@@ -64,16 +44,11 @@ def installed(wheel, tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("elsewhere")
     assert run(sys.executable, "-m", "venv", "--without-pip", folder / "venv").returncode == 0
     python = folder / "venv" / "bin" / "python"
-    done = run(
-        sys.executable, "-m", "pip", "--python", python, "install", "--no-deps", "--no-index", wheel
-    )
+    done = run(*PIP, "--python", python, "install", "--no-deps", "--no-index", wheel)
     assert done.returncode == 0, done.stderr
     (packages,) = (folder / "venv").glob("lib/python*/site-packages")
-    borrowed = [
-        path
-        for path in {*site.getsitepackages(), sysconfig.get_path("purelib")}
-        if Path(path).is_dir()
-    ]
+    ours = {*site.getsitepackages(), sysconfig.get_path("purelib")}
+    borrowed = [path for path in ours if Path(path).is_dir()]
     (packages / "borrowed.pth").write_text("\n".join(borrowed))
     for path in [*packages.rglob("*"), packages]:
         if not path.is_symlink():
@@ -82,29 +57,23 @@ def installed(wheel, tmp_path_factory) -> Path:
     return folder
 
 
-def noisebook(
-    installed: Path, *words: object, home: Path | None = None, **options
-) -> subprocess.CompletedProcess:
-    environment = {
-        name: value
-        for name, value in os.environ.items()
-        if not name.startswith(("NOISEBOOK", "PYTHON", "VIRTUAL"))
-    }
-    environment |= {"NOISEBOOK_STATE": str(installed / "state")} | (
-        {"NOISEBOOK_HOME": str(home)} if home else {}
-    )
+def noisebook(installed: Path, *words: object) -> subprocess.CompletedProcess:
+    ours = ("NOISEBOOK", "PYTHON", "VIRTUAL")
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
+    environment |= {"NOISEBOOK_STATE": str(installed / "state")}
     (installed / "work").mkdir(exist_ok=True)
-    return run(
-        installed / "venv" / "bin" / "noisebook",
-        *words,
-        cwd=installed / "work",
-        env=environment,
-        timeout=280,
-        **options,
-    )
+    how = {"cwd": installed / "work", "env": environment, "timeout": 280}
+    return run(installed / "venv" / "bin" / "noisebook", *words, **how)
 
 
 pytestmark = pytest.mark.long
+HELD = (
+    *("injection/_injector.abi3.so", "simulation/_simulator.abi3.so"),
+    *("_shipped/bin/libnbstart.so", "_shipped/workloads/noisebook.h"),
+    *("_shipped/injector_c/owner.c", "_shipped/data/knowledge/networks.yml"),
+    "_shipped/data/published/persson2025-table1.csv",
+    *("_shipped/notebooks/01-your-program.ipynb", "_shipped/notebooks/parameters/smoke.yml"),
+)
 
 
 def test_the_wheel_is_for_any_python_from_3_11_and_for_any_cpu(wheel):
@@ -116,65 +85,30 @@ def test_the_wheel_is_for_any_python_from_3_11_and_for_any_cpu(wheel):
     assert "-march" not in flags, "it would stop with SIGILL on an older CPU"
     for name in ("nbstart", "nbinject", "nbody", "detours", "hog"):
         assert modes[f"nbhelpers/_shipped/bin/{name}"] & 0o111, "a program is executable"
-    for name in (
-        "bin/libnbstart.so",
-        "workloads/noisebook.h",
-        "injector_c/owner.c",
-        "data/knowledge/networks.yml",
-        "data/published/persson2025-table1.csv",
-        "notebooks/01-your-program.ipynb",
-        "notebooks/parameters/smoke.yml",
-    ):
-        assert f"nbhelpers/_shipped/{name}" in names
-    assert {
-        "nbhelpers/injection/_injector.abi3.so",
-        "nbhelpers/simulation/_simulator.abi3.so",
-    } <= set(names)
-    assert not [
-        name
-        for name in names
-        if "/tests/" in name or "data/recorded" in name or name.endswith((".o", ".pyc"))
-    ]
+    for name in HELD:
+        assert f"nbhelpers/{name}" in names
+    no_part_of_it = ("/tests/", "data/recorded", ".pyc")
+    assert not [name for name in names for part in no_part_of_it if part in name]
+    assert not [name for name in names if name.endswith(".o")]
+
+
+def files_of(folder: Path) -> list[str]:
+    return sorted(str(path) for path in folder.rglob("*") if "__pycache__" not in str(path))
 
 
 def test_a_stranger_measures_elsewhere(installed):
-    before = sorted(
-        str(path) for path in (installed / "venv").rglob("*") if "__pycache__" not in str(path)
-    )
+    before = files_of(installed / "venv")
     assert noisebook(installed, "--version").stdout.startswith("noisebook ")
     examined = noisebook(installed, "doctor")
     assert examined.returncode == 0 and str(installed / "venv") in examined.stdout, examined.stderr
     ran = noisebook(installed, "run", "--runs", "3", "--folder", "kept", "--", "sleep", "0.1")
     assert ran.returncode == 0 and "n = 3" in ran.stdout, ran.stderr
     assert (installed / "work/kept/runs.jsonl").exists()
-    ours = (
-        installed
-        / next(iter((installed / "venv").glob("lib/python*")))
-        / "site-packages/nbhelpers/_shipped/bin/nbody"
-    )
-    assert (
-        "n = 2"
-        in noisebook(
-            installed,
-            "run",
-            "--runs",
-            "2",
-            "--region",
-            "marks",
-            "--",
-            ours,
-            "--bodies",
-            "500",
-            "--steps",
-            "2",
-        ).stdout
-    )
-    assert (
-        sorted(
-            str(path) for path in (installed / "venv").rglob("*") if "__pycache__" not in str(path)
-        )
-        == before
-    )
+    (packages,) = (installed / "venv").glob("lib/python*/site-packages")
+    ours = packages / "nbhelpers/_shipped/bin/nbody"
+    words = ("--runs", "2", "--region", "marks", "--", ours, "--bodies", "500", "--steps", "2")
+    assert "n = 2" in noisebook(installed, "run", *words).stdout
+    assert files_of(installed / "venv") == before
 
 
 def test_what_it_holds_is_found_and_the_recorded_campaign_says_where_it_is(installed):
@@ -189,20 +123,12 @@ counts = [len(names()) for names in found]
 assert min(counts) > 3 and known_network("alps").L == 1900, counts
 print(places.is_installed(), places.results())
 """
-    done = run(
-        installed / "venv/bin/python",
-        "-c",
-        code,
-        cwd=installed,
-        env={"PATH": os.environ["PATH"], "NOISEBOOK_HOME": "here"},
-    )
+    environment = {"PATH": os.environ["PATH"], "NOISEBOOK_HOME": "here"}
+    done = run(installed / "venv/bin/python", "-c", code, cwd=installed, env=environment)
     assert done.stdout.split() == ["True", str(installed / "here")], done.stderr
     refused = noisebook(installed, "paper", "--profile", "recorded")
-    assert (
-        refused.returncode == 2
-        and "not part of the installed package" in refused.stderr
-        and "Traceback" not in refused.stderr
-    )
+    assert refused.returncode == 2 and "Traceback" not in refused.stderr
+    assert "not part of the installed package" in refused.stderr
 
 
 def test_a_stage_of_the_study_runs_there(installed, tmp_path):
@@ -210,20 +136,11 @@ def test_a_stage_of_the_study_runs_there(installed, tmp_path):
     asked for.
     """
     code = "from nbhelpers.stages import run_stage; print(run_stage('00-machine', 'smoke'))"
-    done = run(
-        installed / "venv/bin/python",
-        "-c",
-        code,
-        cwd=tmp_path,
-        timeout=280,
-        env={
-            "PATH": os.environ["PATH"],
-            "HOME": str(tmp_path),
-            "NOISEBOOK_HOME": str(tmp_path / "home"),
-            "JUPYTER_PATH": os.path.join(sys.prefix, "share", "jupyter"),
-            "NOISEBOOK_STATE": str(tmp_path / "state"),
-        },
-    )
+    environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}
+    environment |= {"NOISEBOOK_HOME": f"{tmp_path}/home", "NOISEBOOK_STATE": f"{tmp_path}/state"}
+    environment["JUPYTER_PATH"] = os.path.join(sys.prefix, "share", "jupyter")
+    how = {"cwd": tmp_path, "timeout": 280, "env": environment}
+    done = run(installed / "venv/bin/python", "-c", code, **how)
     assert done.returncode == 0, done.stderr[-2000:]
     assert (tmp_path / "home/smoke/pages/00-machine.html").exists()
     loaded = json.loads((tmp_path / "home/smoke/stamps/00-machine.wanted").read_text())["code"]

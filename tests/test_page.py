@@ -1,7 +1,7 @@
 """The offline page: nothing is loaded from elsewhere, and a browser shows it."""
 
+import base64
 import shutil
-import subprocess
 
 import nbformat
 import pytest
@@ -9,10 +9,13 @@ import pytest
 from nbhelpers.errors import InputError
 from nbhelpers.page import POLICY, export_page, limits_html, top_html
 
+from .processes import run
+
 PIXEL = (
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJ"
     "RU5ErkJggg=="
 )
+TABLE = {"text/html": "<table><tr><td>42</td></tr></table>", "text/plain": "42"}
 
 
 @pytest.fixture
@@ -21,11 +24,7 @@ def notebook(tmp_path):
     v4 = nbformat.v4
     outputs = [
         v4.new_output("display_data", {"image/png": PIXEL, "text/plain": "<Figure>"}),
-        v4.new_output(
-            "execute_result",
-            {"text/html": "<table><tr><td>42</td></tr></table>", "text/plain": "42"},
-            execution_count=1,
-        ),
+        v4.new_output("execute_result", TABLE, execution_count=1),
         v4.new_output("stream", name="stdout", text="said\n"),
     ]
     cells = [
@@ -36,13 +35,10 @@ def notebook(tmp_path):
         ),
         v4.new_code_cell("secret_call()", outputs=outputs, execution_count=1, id="b"),
     ]
-    import base64
-
     (tmp_path / "pixel.png").write_bytes(base64.b64decode(PIXEL))
     path = tmp_path / "10-tiny.ipynb"
-    nbformat.write(
-        v4.new_notebook(cells=cells, metadata={"language_info": {"name": "python"}}), path
-    )
+    language = {"language_info": {"name": "python"}}
+    nbformat.write(v4.new_notebook(cells=cells, metadata=language), path)
     return path
 
 
@@ -53,9 +49,8 @@ def test_nothing_is_loaded_from_elsewhere(notebook):
 
 
 def test_text_links_and_title(notebook):
-    page = export_page(
-        notebook, notebook.with_suffix(".html"), contents="../paper/index.html"
-    ).read_text()
+    target = notebook.with_suffix(".html")
+    page = export_page(notebook, target, contents="../paper/index.html").read_text()
     assert "<title>Why do runs differ?</title>" in page
     assert 'href="20-delta.html#top"' in page
     assert 'href="https://example.org/x.ipynb"' in page
@@ -63,9 +58,8 @@ def test_text_links_and_title(notebook):
 
 
 def test_code_can_be_hidden(notebook):
-    page = export_page(
-        notebook, notebook.with_suffix(".html"), title="Other", hide_code=True
-    ).read_text()
+    target = notebook.with_suffix(".html")
+    page = export_page(notebook, target, title="Other", hide_code=True).read_text()
     assert "secret_call" not in page and "<td>42</td>" in page and "<title>Other</title>" in page
 
 
@@ -154,29 +148,12 @@ def test_a_browser_shows_it(notebook, tmp_path):
     nbformat.write(document, notebook)
     page = export_page(notebook, notebook.with_suffix(".html"))
     shot = tmp_path / "shot.png"
-    quiet = [
-        "--no-first-run",
-        "--disable-background-networking",
-        "--disable-component-update",
-        "--disable-sync",
-        "--disable-quic",
-    ]
-    subprocess.run(
-        [
-            chromium,
-            "--headless",
-            "--no-sandbox",
-            "--disable-gpu",
-            *quiet,
-            f"--user-data-dir={tmp_path / 'profile'}",
-            "--window-size=800,600",
-            f"--screenshot={shot}",
-            page.as_uri(),
-        ],
-        check=True,
-        capture_output=True,
-        timeout=60,
-    )
+    quiet = ["--no-first-run", "--disable-background-networking", "--disable-component-update"]
+    quiet += ["--disable-sync", "--disable-quic", "--no-sandbox", "--disable-gpu"]
+    place = f"--user-data-dir={tmp_path / 'profile'}"
+    picture = ("--window-size=800,600", f"--screenshot={shot}")
+    words = (chromium, "--headless", *quiet, place, *picture, page.as_uri())
+    run(*words, check=True, timeout=60)
     from PIL import Image
 
     colours = Image.open(shot).convert("RGB").getcolors(maxcolors=100_000)

@@ -4,25 +4,25 @@ campaign.
 
 import hashlib
 import os
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
 from .pages import check, dead_links, look
+from .processes import run
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 RECORDED = REPOSITORY / "data" / "recorded"
+STAGES = (sys.executable, "-m", "nbhelpers.stages")
 _SAYS = 'class="output_subarea output_stream output_stderr'  # a warning stands on the page
 
 
 def make_paper(profile: str) -> list[str]:
     command = ["make", "-j2", "paper", f"PROFILE={profile}", f"PY={sys.executable}"]
-    outside = {
-        name: value for name, value in os.environ.items() if not name.startswith("MAKE")
-    }  # `make test` may be what runs us
-    result = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, env=outside)
+    # `make test` may be what runs us
+    outside = {name: text for name, text in os.environ.items() if not name.startswith("MAKE")}
+    result = run(*command, cwd=REPOSITORY, env=outside)
     assert result.returncode == 0, result.stdout + result.stderr
     pages = (REPOSITORY / "build" / profile / "pages").glob("*.html")
     assert not [page.stem for page in pages if _SAYS in page.read_text()]
@@ -46,12 +46,7 @@ def test_the_whole_pipeline_runs_here_and_a_second_time_does_nothing():
     """From nothing: data of an older library are kept aside, since its configs may have been
     others.
     """
-    subprocess.run(
-        [sys.executable, "-m", "nbhelpers.stages", "measure-again", "--profile", "smoke"],
-        cwd=REPOSITORY,
-        check=True,
-        capture_output=True,
-    )
+    run(*STAGES, "measure-again", "--profile", "smoke", cwd=REPOSITORY, check=True)
     make_paper("smoke")
     paper = (REPOSITORY / "build/smoke/paper/index.html").read_text()
     assert "no conclusions" in paper and "Persson" in paper
@@ -67,17 +62,10 @@ def test_the_recorded_campaign_gives_the_same_bytes_every_time():
         made = before[f"{copy.parents[1].name}/{copy.name}"]
         assert made == hashlib.sha256(copy.read_bytes()).hexdigest(), copy
     for stage in ("20-delta-config", "50-attribution"):
-        subprocess.run(
-            [sys.executable, "-m", "nbhelpers.stages", "run", stage, "--profile", "recorded"],
-            cwd=REPOSITORY,
-            check=True,
-            capture_output=True,
-        )
+        run(*STAGES, "run", stage, "--profile", "recorded", cwd=REPOSITORY, check=True)
     assert results("recorded") == before and len(before) > 40
-    assert (
-        "nothing measured on your machine"
-        in (REPOSITORY / "build/recorded/paper/index.html").read_text()
-    )
+    front = (REPOSITORY / "build/recorded/paper/index.html").read_text()
+    assert "nothing measured on your machine" in front
 
 
 @pytest.mark.long

@@ -2,9 +2,7 @@
 
 import doctest
 import inspect
-import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -12,7 +10,8 @@ import pytest
 
 import nbhelpers
 
-REPOSITORY = Path(__file__).resolve().parent.parent
+from .processes import run_python
+
 OPTIONS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 
@@ -23,10 +22,7 @@ def test_a_name_that_is_not_there_is_an_attribute_error():
 
 def test_import_loads_no_part():
     code = "import sys, nbhelpers; print(*(n for n in sys.modules if n.startswith('nbhelpers.')))"
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=REPOSITORY, capture_output=True, text=True, check=True
-    )
-    assert done.stdout.split() == []
+    assert run_python(code, check=True).stdout.split() == []
 
 
 @pytest.mark.parametrize("name", nbhelpers.__all__)

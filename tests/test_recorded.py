@@ -11,10 +11,7 @@ import pytest
 from nbhelpers import stages, study
 from nbhelpers.measurement import calibrate, finished, recorded_runs
 from nbhelpers.noise import NoiseConfig, average_noise, delta_noise
-from nbhelpers.studies.planted_anomalies import (
-    planted_schedules,
-    traced_configs,
-)
+from nbhelpers.studies.planted_anomalies import planted_schedules, traced_configs
 from nbhelpers.tracing import read_traces
 from nbhelpers.workloads import nbody
 
@@ -46,17 +43,11 @@ def test_the_recorded_traces_still_give_the_config_that_was_injected(traced, eve
 def test_the_recorded_planted_anomalies_still_give_their_configs(traced, events):
     undisturbed = finished(recorded_runs(RECORDED / "10-trace-collection/baseline"))
     seconds = undisturbed[undisturbed["cell"] == "untraced"]["seconds"].mean()
-    workload = calibrate(
-        nbody, file=RECORDED / "10-trace-collection/calibration.json", recorded_only=True
-    )
-    configs = traced_configs(
-        RECORDED / "35-planted-anomaly/traced",
-        workload,
-        planted_schedules(10, seconds, cpus=2, seed=3),
-        average_noise(events, traced),
-        seed=3,
-        recorded_only=True,
-    )
+    kept = RECORDED / "10-trace-collection/calibration.json"
+    workload = calibrate(nbody, file=kept, recorded_only=True)
+    given = (planted_schedules(10, seconds, cpus=2, seed=3), average_noise(events, traced))
+    folder = RECORDED / "35-planted-anomaly/traced"
+    configs = traced_configs(folder, workload, *given, seed=3, recorded_only=True)
     replayed = finished(recorded_runs(RECORDED / "35-planted-anomaly/replayed"))
     injected = replayed[replayed["cell"].str.startswith("replayed")]
     assert set(injected["noise"]) == {config.digest for config in configs}
@@ -76,9 +67,8 @@ def test_record_packs_the_runs_and_names_no_folder_of_this_machine(tmp_path, mon
     old.parent.mkdir(parents=True)
     old.touch()
     found = stages.record("record") / "75-mpi-at-scale/runs"
-    assert json.loads((found / "campaign.json").read_text()) == {
-        "command": ["/noisebook/build/bin/mpi/halo2d", theirs]
-    }
+    campaign = json.loads((found / "campaign.json").read_text())
+    assert campaign == {"command": ["/noisebook/build/bin/mpi/halo2d", theirs]}
     assert gzip.decompress((found / "runs.jsonl.gz").read_bytes()) == b'{"run": 0}\n'
     assert sorted(path.name for path in found.iterdir()) == ["campaign.json", "runs.jsonl.gz"]
     assert not old.exists(), "what was recorded before is of other runs"

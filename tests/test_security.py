@@ -5,13 +5,13 @@ locked can be held against advisories.
 import json
 import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
 from .advisories import affected, hits, locked
+from .processes import run
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 CHECKS = REPOSITORY / "build/checks"
@@ -22,24 +22,9 @@ CHECKS = REPOSITORY / "build/checks"
     not (CHECKS / "bandit").is_dir(), reason="bandit is not here: sh tests/optional.sh"
 )
 def test_bandit_finds_nothing() -> None:
-    done = subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "bandit",
-            "-q",
-            "-c",
-            "pyproject.toml",
-            "-f",
-            "json",
-            "-r",
-            "nbhelpers",
-        ],
-        cwd=REPOSITORY,
-        env=os.environ | {"PYTHONPATH": str(CHECKS)},
-        capture_output=True,
-        text=True,
-    )
+    words = ["-m", "bandit", "-q", "-c", "pyproject.toml", "-f", "json", "-r", "nbhelpers"]
+    environment = os.environ | {"PYTHONPATH": str(CHECKS)}
+    done = run(sys.executable, *words, cwd=REPOSITORY, env=environment)
     report = json.loads(done.stdout)
     assert not report["errors"]
     found = [

@@ -33,12 +33,8 @@ def lay_out(home: Path) -> Path:
     packed = gzip.compress(f"{home}/quick/x".encode())
     (build / "data/10-trace-collection/runs.jsonl.gz").write_bytes(packed)
     for stage, time in (("00-machine", "2026-01-02T03:04:05+00:00"), ("90-paper", "2026-01-03")):
-        record = {
-            "stage": stage,
-            "time": time,
-            "commit": "c0ffee",
-            "data_from": {"cpus": [0, 1], "cpu_model": "Some CPU"},
-        }
+        machine = {"cpus": [0, 1], "cpu_model": "Some CPU"}
+        record = {"stage": stage, "time": time, "commit": "c0ffee", "data_from": machine}
         (build / f"provenance/{stage}.json").parent.mkdir(exist_ok=True)
         (build / f"provenance/{stage}.json").write_text(json.dumps(record))
     return build

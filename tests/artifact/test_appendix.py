@@ -8,14 +8,15 @@ from pathlib import Path
 import pytest
 import yaml
 
+from nbhelpers.reading import read_bytes
+
 REPOSITORY = Path(__file__).resolve().parents[2]
 RECORDED = REPOSITORY / "data" / "recorded"
 APPENDIX = (REPOSITORY / "ARTIFACT.md").read_text()
 CITATION = yaml.safe_load((REPOSITORY / "CITATION.cff").read_text())
 PROJECT = (REPOSITORY / "pyproject.toml").read_text()
-PACKAGES = re.search(r"`apt-get install ([^`]+)`", (REPOSITORY / "README.md").read_text())[
-    1
-].split()
+README = (REPOSITORY / "README.md").read_text()
+PACKAGES = re.search(r"`apt-get install ([^`]+)`", README)[1].split()
 COMMANDS = sorted(set(re.findall(r"`(make [^`]+)`", APPENDIX)) - {"make paper DATA=that.zip"})
 OUTPUTS = sorted(set(re.findall(r"`build/recorded/results/([^`]+)`", APPENDIX)))
 
@@ -26,10 +27,8 @@ def read(name: str) -> str:
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_each_command_of_the_appendix_is_known_to_make(command):
-    words = command.split()[1:]
-    done = subprocess.run(
-        ["make", "-n", *words], cwd=REPOSITORY, capture_output=True, text=True, timeout=120
-    )
+    words, how = command.split()[1:], {"capture_output": True, "text": True, "timeout": 120}
+    done = subprocess.run(["make", "-n", *words], cwd=REPOSITORY, **how)
     assert done.returncode == 0, done.stderr
 
 
@@ -75,15 +74,9 @@ def test_the_card_counts_what_lies_beside_it():
     stages = sorted(path.name for path in RECORDED.iterdir() if path.is_dir())
     assert [stage for stage, _, _ in rows] == stages
     for stage, campaigns, runs in rows:
-        found = "find . -name 'runs.jsonl*'"
-        packed = subprocess.run(
-            f"{found} -exec gzip -cdf {{}} + | wc -l; {found} | wc -l",
-            shell=True,
-            cwd=RECORDED / stage,
-            capture_output=True,
-            text=True,
-        ).stdout.split()
-        assert [runs, campaigns] == packed, stage
+        files = list((RECORDED / stage).rglob("runs.jsonl*"))
+        recorded = sum(read_bytes(path).count(b"\n") for path in files)
+        assert [int(campaigns), int(runs)] == [len(files), recorded], stage
     machine = json.loads((RECORDED / "00-machine/machine.json").read_text())["machine"]
     for fact in (machine["cpu_model"], machine["kernel"], machine["compiler"]):
         assert fact in card
@@ -93,8 +86,7 @@ def test_zenodo_and_the_citation_agree():
     zenodo = json.loads(read(".zenodo.json"))
     assert zenodo["title"] == CITATION["title"] and zenodo["license"] == CITATION["license"]
     assert zenodo["upload_type"] == CITATION["type"]
-    assert [one["name"] for one in zenodo["creators"]] == [
-        one["name"] for one in CITATION["authors"]
-    ]
+    authors = [one["name"] for one in CITATION["authors"]]
+    assert [one["name"] for one in zenodo["creators"]] == authors
     dois = {reference["doi"] for reference in CITATION["references"] if "doi" in reference}
     assert {one["identifier"] for one in zenodo["related_identifiers"]} == dois

@@ -25,11 +25,6 @@ def archive(tmp_path, monkeypatch):
     return pack_study(PROFILE, names_here())
 
 
-def metadata_of(path) -> dict:
-    with zipfile.ZipFile(path) as archive:
-        return json.loads(archive.read(METADATA))
-
-
 def test_everything_that_was_made_is_in_it_and_nothing_else(archive):
     assert archive.name == "noisebook-quick.zip"
     with zipfile.ZipFile(archive) as packed:
@@ -57,10 +52,8 @@ def test_rocrate_reads_it_back_with_each_files_size_and_digest(archive):
     crate = ROCrate(archive)
     root = crate.root_dataset
     assert crate.metadata.version == "1.1" and crate.name == "Noisebook study, profile quick"
-    assert (
-        root["datePublished"].startswith("2026-01-03")
-        and "2 CPUs (Some CPU)" in root["description"]
-    )
+    assert root["datePublished"].startswith("2026-01-03")
+    assert "2 CPUs (Some CPU)" in root["description"]
     assert root["license"]["name"] == "Apache License 2.0"
     assert root["mentions"]["@type"] == "SoftwareApplication"
     with zipfile.ZipFile(archive) as packed:
@@ -74,11 +67,11 @@ def test_rocrate_reads_it_back_with_each_files_size_and_digest(archive):
 
 
 def test_the_folder_of_this_machine_is_told_nowhere_unless_asked(archive, tmp_path):
+    name = "data/10-trace-collection/daemon, wöchentlich/campaign.json"
     with zipfile.ZipFile(archive) as packed:
-        campaign = packed.read("data/10-trace-collection/daemon, wöchentlich/campaign.json")
-    assert json.loads(campaign) == {"of": "/noisebook/build/quick/x"}
+        assert json.loads(packed.read(name)) == {"of": "/noisebook/build/quick/x"}
     with zipfile.ZipFile(pack_study(PROFILE, Names())) as packed:
-        campaign = packed.read("data/10-trace-collection/daemon, wöchentlich/campaign.json")
+        campaign = packed.read(name)
         assert json.loads(packed.read("artifact.json"))["names"] == "as they were"
     assert json.loads(campaign) == {"of": f"{tmp_path}/quick/x"}
 

@@ -55,13 +55,8 @@ def test_a_damaged_packed_file_is_an_error_that_names_it():
 
 
 def test_tables_keep_their_numbers_and_kinds(tmp_path):
-    frame = pd.DataFrame(
-        {
-            "ns": [1, 2, 3],
-            "source": pd.Categorical(["sshd", "jürgen", "sshd"]),
-            "who": ["jürgen@lab-pc7", None, "x"],
-        }
-    )
+    frame = pd.DataFrame({"ns": [1, 2, 3], "who": ["jürgen@lab-pc7", None, "x"]})
+    frame["source"] = pd.Categorical(["sshd", "jürgen", "sshd"])
     frame.to_parquet(tmp_path / "a.parquet")
     (tmp_path / "b.parquet").write_bytes(clean((tmp_path / "a.parquet").read_bytes(), "a.parquet"))
     found = pd.read_parquet(tmp_path / "b.parquet")
@@ -80,9 +75,8 @@ def test_a_picture_that_holds_a_name_is_refused():
 
 
 def test_an_ordinary_word_is_replaced_in_addresses_only():
-    names = Names(
-        words=(("node", "host-1"), ("data", "user-1")), ordinary=frozenset(["node", "data"])
-    )
+    words = (("node", "host-1"), ("data", "user-1"))
+    names = Names(words=words, ordinary=frozenset(dict(words)))
     text = b"data@node: the data of a node, metadata@nodes"
     assert names.replaced(text) == b"user-1@host-1: the data of a node, metadata@nodes"
 
@@ -100,9 +94,8 @@ def test_no_path_of_the_project_survives_and_nothing_is_replaced_twice(before, a
 def test_the_names_of_this_machine_are_known(monkeypatch):
     monkeypatch.setenv("SUDO_USER", "zacharias")
     names = names_here(["node-0017"])
-    replaced = names.replaced(
-        f"zacharias@node-0017 {Path.home()}/a {Path(__file__).parents[2]}/b".encode()
-    ).decode()
+    text = f"zacharias@node-0017 {Path.home()}/a {Path(__file__).parents[2]}/b"
+    replaced = names.replaced(text.encode()).decode()
     assert replaced.startswith("user-1@name-1") and replaced.endswith("/a /noisebook/b")
     assert str(Path.home()) not in replaced
     assert socket.gethostname() in dict(names.words)

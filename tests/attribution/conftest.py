@@ -32,16 +32,10 @@ def planted_campaign(random, runs=120, counters=12, copies=4, share=0.2):
 
 
 def _bookkeeping(seconds):
-    runs = len(seconds)
-    return {
-        "run": np.arange(runs),
-        "seconds": seconds,
-        "wall_seconds": seconds + 0.01,
-        "start_ns": np.arange(runs) * 10**9,
-        "user_s": 2 * seconds,
-        "status": ["ok"] * runs,
-        "always_two": [2] * runs,
-    }
+    runs = np.arange(len(seconds))
+    times = {"seconds": seconds, "wall_seconds": seconds + 0.01, "user_s": 2 * seconds}
+    rest = {"status": ["ok"] * runs.size, "always_two": [2] * runs.size}
+    return {"run": runs, "start_ns": runs * 10**9} | times | rest
 
 
 @pytest.fixture

@@ -171,8 +171,7 @@ def test_most_runs_equal_and_a_second_mode():
 
 def test_the_slowest_of_three_modes_is_slow():
     random = np.random.default_rng(7)
-    values = np.r_[
-        random.normal(1, 0.02, 90), random.normal(1.1, 0.02, 60), random.normal(2, 0.05, 50)
-    ]
+    modes = ((1, 0.02, 90), (1.1, 0.02, 60), (2, 0.05, 50))
+    values = np.concatenate([random.normal(*mode) for mode in modes])
     found = find_cutoff(values)
     assert found.kind == "modes" and found.share_slow == pytest.approx(0.25)

@@ -64,13 +64,11 @@ def modules(group: str) -> list[Path]:
 
 
 def tests_of(mutant: Mutant) -> list[str]:
-    """The tests of its group; those that notice most come first: the module's, and of numbers."""
+    """The tests of its group; those of the module, which notice most, come first."""
     tests = GROUPS[mutant.group][1]
-    names = f"test_{mutant.path.stem.strip('_')}.py", "test_unchanged.py"
-    first = [
-        f"{one}/{name}" for name in names for one in tests if (REPOSITORY / one / name).is_file()
-    ]
-    first += [one for one in tests if one.endswith(names)]
+    name = f"test_{mutant.path.stem.strip('_')}.py"
+    first = [f"{one}/{name}" for one in tests if (REPOSITORY / one / name).is_file()]
+    first += [one for one in tests if one.endswith(name)]
     return [*first, *(one for one in tests if one not in first)]
 
 

@@ -1,6 +1,7 @@
 """The front page of the paper: what stands on it, how long it is, and that its links lead on."""
 
 import re
+import shutil
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -18,9 +19,7 @@ SAID = Answer(
     "no",
     "The replay takes <half> as long as the anomaly took: 0.52 (0.50 to 0.55, n = 30 rounds).",
     "replayed over recorded run time",
-    0.52,
-    0.50,
-    0.55,
+    *(0.52, 0.50, 0.55),
     n=30,
     n_of="rounds",
     published="8.6 % (Persson et al. 2025, Table 7)",
@@ -67,9 +66,8 @@ class Words(HTMLParser):
 
 def test_each_stage_has_a_card_with_its_question_answer_and_number(tmp_path):
     page = write_paper(study_of(tmp_path / "quick")).read_text()
-    cards = dict(
-        re.findall(r'<h3><a href="\.\./pages/(.+?)\.html">.*?</a></h3>(.*?)</article>', page, re.S)
-    )
+    card = r'<h3><a href="\.\./pages/(.+?)\.html">.*?</a></h3>(.*?)</article>'
+    cards = dict(re.findall(card, page, re.S))
     first = [stage for stage in FIRST if stage in STAGES]  # others belong to extras
     assert set(cards) == set(STAGES) and list(cards)[: len(first)] == first
     said = cards["00-machine"]
@@ -101,11 +99,12 @@ def test_in_a_notebook_the_cards_lead_to_notebooks(tmp_path):
     assert "no stage has answered" in repr(Front(tmp_path / "nothing"))
 
 
+SIZES = ("Height", "Width")
+
+
 @pytest.mark.parametrize(("width", "height"), [(1280, 900), (800, 900)])
 def test_in_a_browser_it_is_three_screens_high_and_nothing_is_cut(tmp_path, width, height):
     sync_api = pytest.importorskip("playwright.sync_api")
-    import shutil
-
     program = shutil.which("chromium") or shutil.which("google-chrome")
     if not program:
         pytest.skip("no browser: apt-get install chromium")
@@ -114,9 +113,7 @@ def test_in_a_browser_it_is_three_screens_high_and_nothing_is_cut(tmp_path, widt
         browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
         page = browser.new_page(viewport={"width": width, "height": height})
         page.goto(index.as_uri())
-        tall, wide = page.evaluate(
-            "[document.documentElement.scrollHeight, document.documentElement.scrollWidth]"
-        )
+        tall, wide = (page.evaluate(f"document.documentElement.scroll{x}") for x in SIZES)
         last = page.locator(".card").nth(9).bounding_box()
         browser.close()
     assert wide <= width

@@ -6,6 +6,7 @@ import re
 import shutil
 from pathlib import Path
 
+import matplotlib.pyplot as plt
 import pandas as pd
 import pytest
 
@@ -22,36 +23,24 @@ def build(tmp_path) -> Path:
     """A study with answers, a table of stage 40 (with a result known by heart), and a figure."""
     build = study_of(tmp_path / "recorded", (SAID, INTERVAL))
     stage = build / "results" / "40-mitigations"
-    ours = pd.DataFrame(
-        {
-            "benchmark": "N-body",
-            "model": "OMP",
-            "trace": "#1",
-            "config": ["Rm", "TP"],
-            "seconds": [0.1234, 0.2345],
-            "increase_percent": [46.0, 1.0],
-            "low_percent": [45.0, 0.5],
-            "high_percent": [47.0, 1.5],
-            "runs": 30,
-        }
-    )
+    ours = pd.DataFrame({"config": ["Rm", "TP"], "seconds": [0.1234, 0.2345]})
+    ours = ours.assign(benchmark="N-body", model="OMP", trace="#1", runs=30)
+    ours["increase_percent"] = [46.0, 1.0]
+    ours = ours.assign(low_percent=[45.0, 0.5], high_percent=[47.0, 1.5])
     save_table(ours, "nbody", "N-body.", stage)
     draw(ours, stage)
     return build
 
 
 def draw(data: pd.DataFrame, folder: Path) -> None:
-    import matplotlib.pyplot as plt
-
     figure, axes = plt.subplots(figsize=(3.33, 2))
     axes.plot(data["seconds"])
     save_figure(figure, "drawn", "A & figure #1.", data, folder)
 
 
 def tables_of(build: Path) -> dict:
-    return {
-        table.name: table for paper in publications(build / "results") for table in paper.tables
-    }
+    papers = publications(build / "results")
+    return {table.name: table for paper in papers for table in paper.tables}
 
 
 @pytest.mark.parametrize(("number", "rows"), [(3, 48), (4, 48), (5, 72)])
@@ -82,22 +71,11 @@ def test_ours_stand_beside_with_interval_and_verdict_by_the_rule_for_slow_downs(
 def test_other_tables_have_all_that_was_printed(build):
     tables = tables_of(build)
     counts = {name: table.cells for name, table in tables.items() if table.cells}
-    assert counts == {
-        "persson2025-table1": 9,
-        "persson2025-table2": 12,
-        "persson2025-table3": 96,
-        "persson2025-table4": 96,
-        "persson2025-table5": 144,
-        "persson2025-table6": 12,
-        "persson2025-table7": 10,
-        "cui2023-table1": 7,
-        "cui2023-table2": 40,
-        "ferreira2008-text1": 23,
-        "frachtenberg2026-table3": 98,
-        "hoefler2010-noise1": 8,
-        "hoefler2010-slides1": 38,
-        "beckman2006-text1": 14,
-    }
+    persson = {f"persson2025-table{at}": n for at, n in enumerate((9, 12, 96, 96, 144, 12, 10), 1)}
+    others = {"cui2023-table1": 7, "cui2023-table2": 40, "ferreira2008-text1": 23}
+    others |= {"frachtenberg2026-table3": 98, "hoefler2010-noise1": 8}
+    others |= {"hoefler2010-slides1": 38, "beckman2006-text1": 14}
+    assert counts == persson | others
     slides = tables["hoefler2010-slides1"]
     assert len(slides.frame) == len(published_table("hoefler2010-slides1"))
     assert any("Not measured here" in note for note in slides.notes)
@@ -124,9 +102,8 @@ def test_the_same_study_gives_the_same_bytes_in_another_folder(build, tmp_path):
     assert first == second and len(first) > 30
     assert {"paper.pdf", "numbers.tex", "persson2025.html"} <= set(first)
     assert "tables/40-mitigations/nbody.tex" in first
-    assert {f"figures/40-mitigations/drawn.{kind}" for kind in ("pdf", "svg", "png", "csv")} <= set(
-        first
-    )
+    kinds = ("pdf", "svg", "png", "csv")
+    assert {f"figures/40-mitigations/drawn.{kind}" for kind in kinds} <= set(first)
     pdf = (build / "paper" / "paper.pdf").read_bytes()
     assert pdf.startswith(b"%PDF-") and b"CreationDate" not in pdf
     for page in (build / "paper").glob("*.html"):
@@ -136,10 +113,10 @@ def test_the_same_study_gives_the_same_bytes_in_another_folder(build, tmp_path):
 
 
 def digests(folder: Path) -> dict[str, str]:
+    files = [path for path in folder.rglob("*") if path.is_file()]
     return {
         path.relative_to(folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
-        for path in folder.rglob("*")
-        if path.is_file()
+        for path in files
     }
 
 

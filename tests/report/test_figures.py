@@ -7,6 +7,7 @@ import pytest
 
 from nbhelpers.attribution import explain
 from nbhelpers.report import figure_attribution
+from nbhelpers.report.appearance import ROLES
 
 
 @pytest.fixture(autouse=True)
@@ -17,24 +18,16 @@ def closed():
 
 def words(figure):
     figure.draw_without_rendering()
-    return [
-        text for text in figure.findobj(plt.Text) if text.get_visible() and text.get_text().strip()
-    ]
-
-
-def said_instead(figure) -> str:
-    """What a figure says for which there was nothing to draw."""
-    assert not figure.axes
-    return " ".join(" ".join(text.get_text() for text in figure.texts).split())
+    texts = [text for text in figure.findobj(plt.Text) if text.get_visible()]
+    return [text.get_text() for text in texts if text.get_text().strip()]
 
 
 def check_inside(figure):
     """Everything that is drawn lies on the paper (within half a point)."""
     figure.canvas.draw()
     drawn, (width, height) = figure.get_tightbbox(), figure.get_size_inches()
-    assert (
-        min(drawn.x0, drawn.y0) > -0.007 and drawn.x1 < width + 0.007 and drawn.y1 < height + 0.007
-    ), drawn
+    assert min(drawn.x0, drawn.y0) > -0.007, drawn
+    assert drawn.x1 < width + 0.007 and drawn.y1 < height + 0.007, drawn
 
 
 def explained(slow_rate):
@@ -52,25 +45,28 @@ def explained(slow_rate):
 def test_the_tree_counts_the_runs():
     explanation, runs = explained(300)
     figure = figure_attribution(explanation, runs)
-    nodes = [
-        text.get_text()
-        for text in words(figure)
-        if " slow" in text.get_text() and " fast" in text.get_text()
-    ]
+    nodes = [text for text in words(figure) if " slow" in text and " fast" in text]
     slow = int(explanation.labels.sum())
     assert f"{120 - slow} fast\n{slow} slow" in nodes[0] and "nonvoluntary_" in nodes[0]
     leaves = [node.split() for node in nodes if "?" not in node]
-    assert (
-        sum(int(leaf[0]) for leaf in leaves) == 120 - slow
-        and sum(int(leaf[2]) for leaf in leaves) == slow
-    )
+    assert sum(int(leaf[0]) for leaf in leaves) == 120 - slow
+    assert sum(int(leaf[2]) for leaf in leaves) == slow
     check_inside(figure)
 
 
 def test_no_tree_is_drawn_where_nothing_was_found():
     explanation, runs = explained(0)
     figure = figure_attribution(explanation, runs)
-    assert "Nothing among these" in "".join(text.get_text() for text in words(figure)).replace(
-        "\n", " "
-    )
+    assert "Nothing among these" in "".join(words(figure)).replace("\n", " ")
+    check_inside(figure)
+
+
+def test_an_attribution_where_higher_is_better():
+    _, runs = explained(300)
+    runs = runs.assign(rate=lambda runs: 1 / runs["seconds"]).drop(columns="seconds")
+    explanation = explain(runs, "rate", higher_is_better=True)
+    figure = figure_attribution(explanation, runs)
+    slow = next(part for part in figure.axes[0].collections if part.get_label().startswith("slow"))
+    assert slow.get_offsets()[:, 0].max() < explanation.threshold
+    assert tuple(slow.get_facecolor()[0][:3]) == plt.matplotlib.colors.to_rgb(ROLES["slow"].colour)
     check_inside(figure)

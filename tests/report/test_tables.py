@@ -2,25 +2,12 @@
 interval.
 """
 
-import json
-
-import numpy as np
-import pandas as pd
-
 from nbhelpers.report import Provenance, found_html
-
-
-def runs_of(mean: float, count: int = 50, seed: int = 0) -> pd.DataFrame:
-    return pd.DataFrame(
-        {"seconds": np.random.default_rng(seed).normal(mean, 0.01 * mean, count), "status": "ok"}
-    )
 
 
 def test_provenance_shows_itself(tmp_path):
     (tmp_path / "provenance").mkdir()
-    (tmp_path / "provenance/10-x.json").write_text(
-        json.dumps({"commit": "abc", "parameters": {"runs": 3}})
-    )
+    (tmp_path / "provenance/10-x.json").write_text('{"commit": "abc", "parameters": {"runs": 3}}')
     assert "<strong>3 s</strong> &amp; &lt;m&gt;" in found_html(["It took **3 s** & <m>."])
     assert "abc" in Provenance(tmp_path / "provenance")._repr_html_()
     assert "<script>" not in found_html(["<script>"])

@@ -127,10 +127,8 @@ def test_strata_of_different_units_are_welchs_test():
     found = Evidence(np.append(small, large), range(12), [0] * 5 + [1] * 7).estimate
     expected = stats.ttest_ind(small, -large, equal_var=False)
     error = np.sqrt(stats.sem(small) ** 2 + stats.sem(large) ** 2) / 2
-    assert np.allclose(
-        [found.mean / found.error, found.freedom, found.error],
-        [expected.statistic, expected.df, error],
-    )
+    shown = [found.mean / found.error, found.freedom, found.error]
+    assert np.allclose(shown, [expected.statistic, expected.df, error])
 
 
 def test_few_units_or_none_settle_nothing():
@@ -187,12 +185,8 @@ def test_a_page_of_claims_is_wrong_as_seldom_as_it_says(pages):
     truths = np.log([1, 1, 1.05, 0.95])
     for _ in range(pages):
         shared = random.normal(0, 0.02, 9)
-        found = judge(
-            [
-                (claim, Evidence(truth + shared + random.standard_t(4, 9) * 0.01))
-                for claim, truth in zip(claims, truths, strict=True)
-            ]
-        )
+        effects = [truth + shared + random.standard_t(4, 9) * 0.01 for truth in truths]
+        found = judge(list(zip(claims, map(Evidence, effects), strict=True)))
         verdicts = [one.verdict for one in found]
         is_wrong = {REPRODUCED, REVERSED} & set(verdicts[:2]) or NONE in verdicts[2:]
         wrong += bool(is_wrong)

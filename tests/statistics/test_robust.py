@@ -65,10 +65,8 @@ def test_a_ratio_of_independent_cells_has_yuens_error_and_welchs_freedom():
     above, below = random.lognormal(0.5, 0.2, 30), random.lognormal(0, 0.1, 20)
     found = robust_ratio([(cell(above), cell(below))])["trimmed"]
     means = [stats.trim_mean(values, 0.1) for values in (above, below)]
-    errors = [
-        stats.mstats.trimmed_stde(values, limits=(0.1, 0.1)) / mean
-        for values, mean in zip((above, below), means)
-    ]
+    spreads = [stats.mstats.trimmed_stde(values, limits=(0.1, 0.1)) for values in (above, below)]
+    errors = np.divide(spreads, means)
     variance = errors[0] ** 2 + errors[1] ** 2
     freedom = variance**2 / (errors[0] ** 4 / (24 - 1) + errors[1] ** 4 / (16 - 1))
     ratio = means[0] / means[1]
@@ -82,11 +80,9 @@ def test_what_disturbs_a_round_is_no_part_of_the_ratio():
     exact = robust_ratio([(cell(2 * rounds, True), cell(rounds, True))])
     assert np.allclose(exact["trimmed"][:3], 2) and np.allclose(exact["median"][:3], 2)
     above = 2 * rounds * random.normal(1, 0.01, 12)
-    by_round, by_run = (
-        robust_ratio([(cell(above, paired), cell(rounds, paired))]) for paired in (True, False)
-    )
+    both = [robust_ratio([(cell(above, paired), cell(rounds, paired))]) for paired in (True, False)]
     for name in ("median", "trimmed"):
-        widths = [found[name].high - found[name].low for found in (by_round, by_run)]
+        widths = [found[name].high - found[name].low for found in both]
         assert widths[0] < widths[1] / 3, name
 
 
@@ -110,9 +106,8 @@ def test_of_several_pairs_the_mean_ratio_counts_and_a_shared_cell_counts_once():
         assert found[name].value == pytest.approx(np.mean(ratios)), name
     alone = cell(calm["seconds"].to_numpy() + 1e-9, first=30)
     apart = robust_ratio([(slow[0], calm), (slow[1], alone)])
-    assert (
-        found["trimmed"].high - found["trimmed"].low > apart["trimmed"].high - apart["trimmed"].low
-    )
+    shared, single = (one["trimmed"].high - one["trimmed"].low for one in (found, apart))
+    assert shared > single
 
 
 def test_a_comparison_says_where_the_trimmed_mean_shows_something_else():

@@ -9,34 +9,23 @@ from nbhelpers.statistics import compare
 def rounds_of(effect, count=60, drift=3.0, seed=0):
     random = np.random.default_rng(seed)
     level = 10 + drift * np.sin(np.linspace(0, 6, count))
+    common = {"round": range(count), "status": "ok"}
     sides = [
-        pd.DataFrame(
-            {
-                "seconds": level * factor + random.normal(0, 0.1, count),
-                "round": range(count),
-                "status": "ok",
-                "start_ns": np.arange(count) * 2 + side,
-            }
-        )
-        for side, factor in enumerate((1, 1 + effect))
+        pd.DataFrame(common | {"seconds": level * factor + random.normal(0, 0.1, count)})
+        for factor in (1, 1 + effect)
     ]
-    return tuple(sides)
+    return [side.assign(start_ns=2 * side.index + place) for place, side in enumerate(sides)]
 
 
 def test_rounds_keep_drift_out_of_the_interval():
     before, after = rounds_of(0.02)
     blocked, plain = compare(before, after), compare(before["seconds"], after["seconds"])
     assert blocked.rounds == 60 and plain.rounds == 0
-    width = {
-        name: result.table.loc["mean", "high"] - result.table.loc["mean", "low"]
-        for name, result in (("blocked", blocked), ("plain", plain))
-    }
-    assert width["blocked"] < width["plain"] / 5
-    assert (
-        blocked.better == "worse"
-        and plain.better == "no difference shown"
-        and compare(before, after, higher_is_better=True).better == "better"
-    )
+    means = [result.table.loc["mean"] for result in (blocked, plain)]
+    widths = [mean["high"] - mean["low"] for mean in means]
+    assert widths[0] < widths[1] / 5
+    assert blocked.better == "worse" and plain.better == "no difference shown"
+    assert compare(before, after, higher_is_better=True).better == "better"
     assert "60 rounds" in blocked.verdict
 
 

@@ -4,13 +4,7 @@ import numpy as np
 import pytest
 
 from nbhelpers.errors import InputError
-from nbhelpers.statistics.sequential import (
-    BETTER,
-    OPEN,
-    WITHIN,
-    WORSE,
-    ConfidenceSequence,
-)
+from nbhelpers.statistics.sequential import BETTER, OPEN, WITHIN, WORSE, ConfidenceSequence
 
 
 def one_by_one(quads, **options):
@@ -62,12 +56,8 @@ def test_the_interval_agrees_with_the_verdict():
     for change in (-0.3, -0.02, 0.0, 0.004, 0.02, 0.3):
         sequence = one_by_one(random.normal(np.log1p(change), 0.02, (400, 2)))
         low, high = sequence.interval
-        inside = {
-            WORSE: low >= 0,
-            BETTER: high <= 0,
-            WITHIN: low >= -0.01 and high <= 0.01,
-            OPEN: low < 0 < high,
-        }
+        inside = {WORSE: low >= 0, BETTER: high <= 0, OPEN: low < 0 < high}
+        inside[WITHIN] = low >= -0.01 and high <= 0.01
         assert inside[sequence.verdict], (change, sequence.verdict, low, high)
 
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.signal import lfilter
 
 from nbhelpers.statistics.surrogates import (
     beats,
@@ -15,10 +16,7 @@ from nbhelpers.statistics.surrogates import (
 
 
 def autoregression(size, rho, seed=0):
-    random, values = np.random.default_rng(seed), np.zeros(size)
-    for place in range(1, size):
-        values[place] = rho * values[place - 1] + random.normal()
-    return values
+    return lfilter([1], [1, -rho], np.random.default_rng(seed).normal(size=size))
 
 
 def neighbours(rows):
