@@ -106,13 +106,7 @@ def traced_configs(
         for case, schedule in enumerate(schedules, start=1)
     ]
     runs = finished(
-        Campaign(
-            folder,
-            cells,
-            runs=traces,
-            seed=seed,
-            recorded_only=recorded_only,
-        ).run()
+        Campaign(folder, cells, runs=traces, seed=seed, recorded_only=recorded_only).run()
     )
     runs = runs[runs["round"] < traces]
     return [
