@@ -69,7 +69,11 @@ def test_a_column_that_two_layers_have_is_refused(tmp_path):
 
 def test_a_key_without_a_row_is_named(tmp_path):
     (layer,) = metrics(
-        mine(tmp_path, "{id: mine_a, key: ctxt, title: a}", "{id: mine_b, key: ctxd, title: b}")
+        mine(
+            tmp_path,
+            "{id: mine_a, key: ctxt, title: the one}",
+            "{id: mine_b, key: ctxd, title: the other}",
+        )
     )
     assert layer.notes == ("mine: /proc/stat has no ctxd",)
 
