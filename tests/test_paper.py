@@ -27,7 +27,7 @@ def make_paper(profile: str) -> list[str]:
     pages = (REPOSITORY / "build" / profile / "pages").glob("*.html")
     assert not [page.stem for page in pages if _SAYS in page.read_text()]
     *made, last = result.stdout.splitlines()
-    assert last.endswith(f". Open build/{profile}/paper/index.html")
+    assert last == f"Open build/{profile}/paper/index.html"
     return [line.split()[0] for line in made if line.endswith(".html")]
 
 

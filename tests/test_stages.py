@@ -20,7 +20,7 @@ PARAMETERS = 'profile: str = "quick"  # which\nruns: int = 3  # how many'
 WRITE = """from nbhelpers.study import Study
 study = Study({stage!r}, profile)
 _ = (study.results / 'out.txt').write_text(f'{{runs}}\\n')"""
-FACTS = "\nfrom nbhelpers.simulation.loggops import known_networks\nknown_networks()"
+FACTS = "\nfrom nbhelpers.simulation import known_network\n_ = known_network('odin')"
 
 
 def notebook(house: Path, stage: str, source: str) -> None:
