@@ -24,7 +24,7 @@ BUDGETS = {  # parts of nbhelpers → lines of code at most
     "study stages profiles promise loaded verify stage_line stage_records slow_tables": 900,
     "cli artifact referee": 1300,
 }
-WHOLE = {"nbhelpers": 32_000, "tests": 26_000, "extras": 6_000}
+WHOLE = {"nbhelpers": 32_000, "tests": 28_000, "extras": 6_000}
 
 
 def code_lines(text: str) -> int:

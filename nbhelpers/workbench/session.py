@@ -142,7 +142,8 @@ class Session:
         found = read_json(path)
         if found["folder"].startswith("./"):
             found["folder"] = str(Path(path).resolve().parent / found["folder"])
-        found["limits"] = dict(found["limits"])
+        if isinstance(found["limits"], list):  # of 0.3.0
+            found["limits"] = {one["metric"]: [one["low"], one["high"]] for one in found["limits"]}
         known = {name: found[name] for name in {one.name for one in fields(cls)} & set(found)}
         lists = {name: tuple(known[name]) for name in ("layers", "excluded")}
         return cls(**known | lists)

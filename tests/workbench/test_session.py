@@ -1,5 +1,7 @@
 """A session without widgets: the whole way on recorded runs whose cause is known."""
 
+import json
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -82,6 +84,11 @@ def test_choices_survive_the_disk(tmp_path):
     chosen = {"limits": {"seconds": [0.1, 0.25]}, "excluded": ("page_faults",), "cutoff": 0.2}
     session = Session(str(tmp_path), "sleep 0.01", layers=("software",), **chosen)
     assert Session.load(session.save()) == session
+    saved = session.save()
+    known = json.loads(saved.read_text())
+    known["limits"] = [{"metric": "seconds", "low": 0.1, "high": 9.0}]  # as 0.3.0 wrote them
+    saved.write_text(json.dumps(known))
+    assert Session.load(saved).limits == {"seconds": [0.1, 9.0]}
 
 
 def test_what_cannot_be_is_refused_with_a_way_out(tmp_path):
