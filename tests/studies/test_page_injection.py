@@ -98,3 +98,10 @@ def test_the_errors_of_a_log_are_those_worked_out_by_hand(monkeypatch):
     nothing = LOG[LOG["outcome"] == "below floor"]
     monkeypatch.setattr("nbhelpers.injection.read_logs", lambda folder, runs: nothing.copy())
     assert run_cells(STAGE, "accuracy", **known)["quantiles"].empty
+
+
+def test_a_replay_of_which_every_event_was_too_short_is_drawn_as_planned():
+    columns = ("planned_start_ns", "planned_duration_ns", "end_ns", "taken_ns", "took_ns", "class")
+    log = pd.DataFrame(0, range(2), ["run", "cpu", *columns]).assign(cpu=[0, 1], kind="irq")
+    both = run_cells(STAGE, "drawn", log=log, study=Shown())["both"]
+    assert sorted(both["lane"]) == ["CPU 0 planned", "CPU 1 planned"]
