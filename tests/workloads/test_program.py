@@ -220,15 +220,15 @@ os.utime({str(stale)!r}, ns=(s.st_atime_ns, s.st_mtime_ns))
 
 
 def two_rates(folder):
-    """Its rate is 50 in a quarter of the runs, at random places, and 100 else; its time tells
-    nothing.
+    """Its rate is 50 in a quarter of the runs, at random places, and 100 else, the lower the more
+    faults; its time tells nothing.
     """
     code = f"""
 import os, random
 n = len(os.listdir({str(folder)!r})); open({str(folder)!r} + '/' + str(n), 'w')
 slow = random.Random(n).random() < 0.25
 print('rate', 50 + n / 100 if slow else 100 + n / 100)
-print('faults', 900 + n if slow else 100 + n)
+print('faults', 900 - n if slow else 100 - n)
 """
     faults = Report("faults", r"faults (?P<value>\d+)", direction="neither")
     return script(code, reports=[RATE, faults], outcome="rate")
