@@ -77,13 +77,15 @@ $(call after,42-fairness,40-mitigations)
 $(call after,50-attribution,10-trace-collection 35-planted-anomaly)
 $(call after,82-this-machine-at-scale,00-machine 10-trace-collection)
 $(S)/90-paper.done: $(filter-out %/90-paper.made,$(MADE))
+AGAIN = $(python) -m pytest --last-failed# what failed beside others, once more, alone
 CHECK_ALL = PY=$(python) sh tests/check.sh
 check: $(ENV)
 	@$(CHECK_ALL)
 format: $(ENV)
 	@$(CHECK_ALL) format
 test: build/c-parts
-	@s=0; $(CHECK_ALL) || s=1; $(python) -m pytest -m "not long and not alone" -n auto --maxprocesses 8 --dist worksteal || s=1; \
+	@s=0; $(CHECK_ALL) || s=1; $(python) -m pytest -m "not long and not alone" -n auto --maxprocesses 8 --dist worksteal || \
+	    $(AGAIN) -m "not long and not alone" || s=1; \
 	  $(python) -m pytest -m "alone and not long" --reruns 2 || s=1; exit $$s
 doctor: build/c-parts
 	@$(python) -m nbhelpers.promise $(NAME)

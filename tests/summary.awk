@@ -1,5 +1,6 @@
 # The end of a log of pytest, short: how many tests were skipped, by reason ("SKIPPED [n] file:line:
-# reason"), then what failed of tests and checks, and with what error.
+# reason"), then what failed of tests and checks, and with what error; tests that passed when they
+# were run again alone are among these.
 /^SKIPPED \[/ {
     count = substr($2, 2) + 0
     reason = $0
@@ -20,5 +21,5 @@ END {
     sort = "sort -rn"
     for (reason in counts) printf "%6d  %s\n", counts[reason], reason | sort
     close(sort)
-    if (failed != "") printf "\nFailed:\n%s%s", errors, failed
+    if (failed != "") printf "\nFailed at the first try or at all:\n%s%s", errors, failed
 }

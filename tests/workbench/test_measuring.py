@@ -1,5 +1,6 @@
 """Measuring beside the notebook: runs that are stopped and go on, mitigations that are undone."""
 
+import html
 import os
 import signal
 import threading
@@ -101,4 +102,5 @@ def test_the_widgets_measure_a_command(tmp_path, monkeypatch):
     assert len(bench.session.values) == 16 and not bench.session.is_recorded
     assert os.path.commonpath([bench.session.place, tmp_path]) == str(tmp_path)
     claim = shown(bench, CUTOFF)
-    assert "of 16 runs" in claim and "being computed" not in claim
+    assert len(bench.explanation.labels) == 16
+    assert html.escape(bench.explanation.summary) in claim and "being computed" not in claim
