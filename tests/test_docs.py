@@ -22,7 +22,6 @@ REPOSITORY = Path(__file__).resolve().parent.parent
 DOCS = REPOSITORY / "docs"
 WALKS = sorted((DOCS / "walks").glob("*.md"))
 
-MOST_LINES = 90
 
 # "New file `PATH`:", "In `PATH`:" or "Run:", and the block of code behind it
 STEP = re.compile(
@@ -77,15 +76,6 @@ def test_a_walk_fits_the_files_that_it_changes(walk):
             apply_diff((REPOSITORY / step["path"]).read_text(), step["block"])
 
 
-@pytest.mark.parametrize("walk", WALKS, ids=lambda walk: walk.stem)
-def test_a_walk_is_short_and_ends_in_a_command(walk):
-    text = walk.read_text()
-    verbs = [step["verb"] for step in STEP.finditer(text)]
-    assert len(text.splitlines()) <= MOST_LINES
-    assert "Run" in verbs and {"New file", "In"} & set(verbs)
-    assert text.count("```") == 2 * len(verbs), "each block is a step"
-
-
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory) -> Path:
     """The pages, built as `make docs` builds them; a warning is an error."""
@@ -119,35 +109,6 @@ def test_the_pages_open_without_a_network(pages):
     for file in files:
         found = elsewhere.search(file.read_text())
         assert not found, f"{file.name} asks another host: {found[0]}"
-
-
-def glossary() -> dict[str, str]:
-    """Term: explanation."""
-    block = re.search(r"```\{glossary\}\n(.*?)```", (DOCS / "glossary.md").read_text(), re.S)[1]
-    entries = re.findall(r"^(\S.*)\n((?:  .+\n)+)", block, re.M)
-    return {term: " ".join(text.split()) for term, text in entries}
-
-
-def test_the_glossary_is_sorted_and_short():
-    terms = glossary()
-    assert 30 <= len(terms) <= 75
-    assert list(terms) == sorted(terms, key=str.lower)
-    for term, text in terms.items():
-        assert text.endswith((".", ").")), term
-        assert len(re.findall(r"[a-z)`]\. [A-Z]", text)) <= 2, f"{term}: at most three sentences"
-
-
-def test_each_term_of_the_glossary_is_used():
-    pages = [
-        *(REPOSITORY / name for name in ("README.md", "CONTRIBUTING.md", "data/README.md")),
-        *(REPOSITORY / "notebooks").glob("*.ipynb"),
-        *(REPOSITORY / "nbhelpers").rglob("*.py"),
-        DOCS / "index.md",
-        *WALKS,
-    ]
-    text = " ".join(" ".join(page.read_text().lower().split()) for page in pages)
-    forms = {term: term.replace(" ", "[ _-]").lower() for term in glossary()}
-    assert not [term for term, form in forms.items() if not re.search(rf"\b{form}", text)]
 
 
 def test_names_of_the_library_in_the_pages_exist():

@@ -5,9 +5,7 @@ import re
 import pandas as pd
 
 from nbhelpers.facts import facts_html
-from nbhelpers.machine import topology
 from nbhelpers.measurement import Campaign, Cell
-from nbhelpers.simulation import LogGOPS, patterns
 from nbhelpers.studies.program_study import ProgramStudy, program_from_options
 from nbhelpers.workloads import program
 
@@ -36,18 +34,6 @@ def test_a_campaign_says_how_far_it_is(tmp_path):
     table = re.findall(f"<tr>{cell * 5}", found)
     assert table == [("one", "true", "Rm", "none", "3"), ("two", "true", "Rm", "x", "3")]
     assert rows(cells[0].workload._repr_html_())["time limit (s)"] == "7"
-
-
-def test_a_schedule_and_its_network():
-    schedule = patterns.dissemination(8)
-    found = rows(schedule._repr_html_())
-    assert found["ranks"] == "8" and found["sends"] == found["receives"] == str(schedule.messages)
-    assert rows(LogGOPS(L=1900)._repr_html_())["L, latency (ns)"] == "1900"
-
-
-def test_a_topology_has_a_row_a_cpu():
-    here = topology()
-    assert here._repr_html_().count("<tr") == 1 + min(len(here.cpus), 16)
 
 
 def test_a_study_of_a_program_measures_nothing_to_be_shown(tmp_path):

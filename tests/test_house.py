@@ -296,18 +296,6 @@ def test_every_exported_function_and_class_says_what_it_is():
                 assert text and not text.startswith(f"{name}("), f"{package}.{name}"
 
 
-def test_no_line_is_over_100_columns_and_none_of_a_cell_over_88():
-    """But for a text without a blank (a regular expression, data), which no formatter breaks."""
-    code = [path for path in tracked() if path.suffix in (".py", ".c", ".h", ".cpp", ".hpp")]
-    assert not [
-        f"{path.relative_to(REPOSITORY)}:{number}"
-        for path in code
-        for number, line in enumerate(path.read_text().splitlines(), 1)
-        if len(line) > 100 and " " in line.strip()
-    ]
-    assert not [line for cell in notebook_code() for line in cell.splitlines() if len(line) > 88]
-
-
 def test_nothing_committed_is_large_or_names_a_registry_or_a_machine():
     hosts = re.compile(rb"pypi\.org|files\.pythonhosted|conda\.anaconda\.org|/root/|/home/[a-z]")
     for path in tracked():

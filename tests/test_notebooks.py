@@ -1,7 +1,6 @@
 """The notebooks are essays: a reason, a short cell, what it shows, and a sentence that reads it."""
 
 import ast
-import inspect
 import json
 import re
 from itertools import pairwise
@@ -10,17 +9,11 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from nbhelpers.answers import Answer
 from nbhelpers.report.record import records
-from nbhelpers.study import PAPER, Study, captions
+from nbhelpers.study import Study, captions
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 NOTEBOOKS = sorted((REPOSITORY / "notebooks").glob("*.ipynb"))
-ANSWERING = [
-    path
-    for path in NOTEBOOKS
-    if re.match(r"\d", path.stem) and path.stem not in (PAPER, "02-workbench")
-]
 LONGEST_LINE = 88
 LONGEST_CELL = 10  # lines
 MOST_CELLS = 55
@@ -131,12 +124,6 @@ class TestNotebook:
                 assert reading or (is_code(following) and computed), source(cell)
 
 
-def test_all_notebooks_together_have_about_as_much_prose_as_code():
-    prose = sum(len(text) for path in NOTEBOOKS for text in texts(path))
-    code = sum(len(source(cell)) for path in NOTEBOOKS for cell in code_cells(path))
-    assert prose >= 0.6 * code  # the cells hold definitions that were calls of the library
-
-
 @pytest.fixture
 def study(tmp_path, monkeypatch):
     """Stage 20 with its results in a folder of this test's own."""
@@ -169,28 +156,3 @@ def test_sentences_show_themselves(study):
     assert "<summary>2 further sentences</summary>" in many
     assert study.text("It took **3 s**.")._repr_html_() == "<p>It took <strong>3 s</strong>.</p>"
     assert repr(text) == "It took **3 s** & more.\nNot less."
-
-
-def shown_function(path: Path) -> object:
-    """The function whose value a notebook gives to `found.show` first."""
-    names: dict[str, object] = {}
-    for cell in code_cells(path):
-        for statement in ast.parse(source(cell)).body:
-            if isinstance(statement, ast.Import | ast.ImportFrom):
-                exec(compile(ast.Module([statement], []), path.name, "exec"), names)
-    [call] = [
-        node
-        for cell in code_cells(path)
-        for node in ast.walk(ast.parse(source(cell)))
-        if isinstance(node, ast.Call) and ast.unparse(node.func) == "found.show"
-    ]
-    assert isinstance(call.args[0], ast.Call), ast.unparse(call.args[0])
-    function = ast.unparse(call.args[0].func)
-    return eval(function.replace("program.", "ProgramStudy."), names)
-
-
-@pytest.mark.parametrize("path", ANSWERING, ids=lambda path: path.stem)
-def test_answers_its_title_with_a_record(path):
-    shown = shown_function(path)
-    found = shown if shown is Answer else inspect.signature(shown).return_annotation
-    assert found in (Answer, "Answer"), found

@@ -160,15 +160,6 @@ def test_a_log_has_a_plain_line_now_and_then(monkeypatch):
         assert progress._state.reporter.stream is log
 
 
-def test_a_line_is_cut_to_the_terminals_width_and_the_older_one_is_wiped():
-    code = (
-        "import sys\nfrom nbhelpers.progress import Stream\nterminal = Stream(sys.stderr)\n"
-        "terminal.show('x' * 200)\nterminal.show('short')"
-    )
-    first, second = on_a_terminal(code)[0].split("\r")[1:]
-    assert first == "x" * 79 and second == "short".ljust(79)
-
-
 def test_a_kernel_reports_through_the_pipe_to_the_stages_line(tmp_path):
     noted = Noted()
     plan = {"00-machine": 5.0, "10-trace-collection": 90.0, "15-account": 30.0, "90-paper": None}

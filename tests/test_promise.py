@@ -9,7 +9,7 @@ import pytest
 
 from nbhelpers.machine import doctor
 from nbhelpers.machine.checks import Capabilities, Doctor
-from nbhelpers.promise import FULL, LEFT_OUT, REPLACED, promises, replaced_or_left_out, text
+from nbhelpers.promise import FULL, LEFT_OUT, REPLACED, promises, replaced_or_left_out
 from nbhelpers.study import Header, Study
 
 from .promised import STAGES
@@ -52,16 +52,6 @@ def test_what_is_replaced_or_left_out_follows_from_what_the_machine_can(can, sta
     assert {one.part for one in made} == parts and all(one.sentence for one in made)
 
 
-def test_the_text_is_a_line_a_stage_with_every_reason_once_and_fits_a_terminal(checks):
-    found = Doctor(checks, NOTHING)
-    told = text("full", found)
-    assert max(map(len, told.splitlines())) <= 100
-    words = " ".join(told.split())
-    for one in promises("full", found=found):
-        assert one.stage in words and " ".join(one.fix.split()) in words
-        assert one.state == FULL or words.count(" ".join(one.sentence.split())) == 1, one
-
-
 def test_the_paper_says_what_concerned_which_stages(checks):
     told = replaced_or_left_out("smoke", "90-paper", Doctor(checks, NOTHING))
     assert any("SCHED_OTHER" in one and "(stage 30, 35, 37, 40, " in one for one in told)
@@ -72,12 +62,6 @@ def test_the_top_of_a_page_repeats_the_promises_of_its_stage():
     page = Header(Study("60-openmp-variability", "smoke"))._repr_html_()
     made = promises("smoke", ["60-openmp-variability"])
     assert all(escape(str(promise)) in page for promise in made if promise.state != FULL)
-
-
-def test_a_check_without_a_mend_leaves_the_sentence_alone(checks):
-    without = tuple(replace(check, fix="") for check in checks)
-    made = promises("smoke", ["10-trace-collection"], Doctor(without, NOTHING))
-    assert all("To change that" not in str(promise) for promise in made)
 
 
 def test_asking_measures_nothing(tmp_path, monkeypatch, checks):

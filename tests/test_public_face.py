@@ -26,11 +26,6 @@ def test_import_loads_no_part():
 
 
 @pytest.mark.parametrize("name", nbhelpers.__all__)
-def test_each_name_shows_an_example(name):
-    assert "\nExamples\n--------\n" in (inspect.getdoc(getattr(nbhelpers, name)) or "")
-
-
-@pytest.mark.parametrize("name", nbhelpers.__all__)
 def test_the_example_of_each_name_runs(name, binaries, tmp_path, monkeypatch):
     found = getattr(nbhelpers, name)
     text = inspect.getdoc(found) or ""

@@ -31,10 +31,8 @@ _PARQUET = _TABLE.to_parquet()
 _LAYER = (shipped() / "data/knowledge/metrics/rusage.yml").read_bytes()
 _PROGRAM = next(iter(sorted((shipped() / "data/knowledge/programs").glob("*.yml")))).read_bytes()
 _NOISE = b'{"0": [[0.001, 0.0001, 0], [0.002, 0.0001, 1]]}'
-_TRACE = b'{"traceEvents": [{"ph": "X", "name": "a", "ts": 1, "dur": 2, "pid": 0, "tid": 0}]}'
 _DETOURS = b"# detours\n1000 50\n2000 60\n"
 _GOAL = b"num_ranks 2\nrank 0 {\nl1: send 8b to 1\n}\nrank 1 {\nl1: recv 8b from 0\n}\n"
-_JOB = b"dp_rank,stage,step,optype,start_ts,duration,seq_id,mc\n0,0,0,gc,0,1,0,0\n"
 _PINGPONG = " ".join(PINGPONG).encode() + b"\nroundtrip 1 1 0 0 500 20\nburst 1 10 0 0 90 30\n"
 _CALLS = struct.pack("=8s4i8q64s128s", b"nbtrace1", 0, 2, 3, 0, 0, *range(7), b"host", b"MPI")
 _CALLS = (_CALLS + b"MPI_Send\nMPI_Recv\0").ljust(8192, b"\0") + bytes(range(1, 97)) * 4

@@ -4,7 +4,6 @@ locked can be held against advisories.
 
 import json
 import os
-import re
 import sys
 from pathlib import Path
 
@@ -33,16 +32,6 @@ def test_bandit_finds_nothing() -> None:
     ]
     assert not found, "\n".join(found)
     assert report["metrics"]["_totals"]["loc"] > 30_000
-
-
-def test_what_is_left_out_is_explained() -> None:
-    text = (REPOSITORY / "pyproject.toml").read_text().partition("[tool.bandit]")[2]
-    skips = re.findall(r'"(B\d+)",(.*)', text)
-    assert len(skips) == 6 and all(" # " in why for _, why in skips)
-    for path in (REPOSITORY / "nbhelpers").rglob("*.py"):
-        for line in path.read_text().splitlines():
-            if "# nosec" in line:
-                assert re.search(r"# nosec B\d+", line), f"{path}: {line}"
 
 
 @pytest.mark.parametrize(

@@ -195,13 +195,3 @@ def test_a_measuring_stage_notices_another_program_and_what_came_to_the_machine_
     assert before == again and fewer[1] == before[1]
     assert (fewer[0] != before[0]) == ("," in everything)
     assert other[0] != before[0] and other[1] != before[1]
-
-
-def test_the_libraries_that_are_looked_for_are_those_of_the_mitigations():
-    from nbhelpers.machine.parts import LIBRARIES
-    from nbhelpers.mitigation import mitigations
-    from nbhelpers.mitigation.program import Preload
-
-    actions = [action for item in mitigations().values() for action in item.actions]
-    known = {action.library for action in actions if isinstance(action, Preload)}
-    assert known <= set(LIBRARIES)

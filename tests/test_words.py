@@ -218,25 +218,3 @@ def test_pages_are_plain(page):
 def test_sentences_are_short(page):
     long = long_sentences(text_of(page))
     assert not long, "\n".join(long)
-
-
-def test_a_sentence_ends_at_a_stop_a_colon_or_a_semicolon():
-    text = (
-        "It takes 3.5 s, e.g. on `a b.\nc` (see [this page](a.md)): read\n  on; **done.** Then:\n"
-    )
-    table, code = "| one | two |\n| --- | --- |\n", "    make test\n"
-    assert sentences_in(text + table + code) == [
-        "It takes 3.5 s, e.g on code (see this page):",
-        "read on;",
-        "**done.",
-        "Then:",
-    ]
-    assert words_in("It takes 3.5 µs, i.e. **no more** than `x` – at 4 % of 2/3.") == 13
-    assert sentences_in("- one\n- two\n\n## Title\n") == ["one", "two", "Title"]
-
-
-def test_the_rules_find_what_they_are_for():
-    assert phrases_in(["Of a replayed event a program feels its length and 0.6 us more"])
-    assert phrases_in(["such a run is no data"]) and phrases_in(["what goes with the slow runs"])
-    assert not phrases_in(["A replayed event costs its length + 0.6 µs (median of 18)"])
-    assert parts_of_name("nameAndOther_toldHTML") == {"name", "and", "other", "told", "html"}

@@ -38,17 +38,6 @@ def test_each_expected_output_is_a_table_of_its_notebook(output):
     assert f'\\"{name.removesuffix(".csv")}\\"' in read(f"notebooks/{stage}.ipynb"), output
 
 
-def test_each_claim_has_a_command_of_the_same_stage_and_a_publication():
-    claims = re.findall(r"^\| C\d: .*$", APPENDIX, re.M)
-    years = {str(reference["year"]) for reference in CITATION["references"]}
-    assert len(claims) >= 5
-    for claim in claims:
-        stage = re.search(r"stamps/([\w-]+)\.done PROFILE=recorded`", claim)[1]
-        outputs = re.findall(r"`build/recorded/results/([\w-]+)/", claim)
-        assert outputs and set(outputs) == {stage}, claim
-        assert re.search(r"et al\. (\d{4})", claim)[1] in years, claim
-
-
 @pytest.mark.parametrize("page", ["ARTIFACT.md", "data/recorded/CARD.md"])
 def test_what_they_link_to_is_there(page):
     folder = (REPOSITORY / page).parent
@@ -80,13 +69,3 @@ def test_the_card_counts_what_lies_beside_it():
     machine = json.loads((RECORDED / "00-machine/machine.json").read_text())["machine"]
     for fact in (machine["cpu_model"], machine["kernel"], machine["compiler"]):
         assert fact in card
-
-
-def test_zenodo_and_the_citation_agree():
-    zenodo = json.loads(read(".zenodo.json"))
-    assert zenodo["title"] == CITATION["title"] and zenodo["license"] == CITATION["license"]
-    assert zenodo["upload_type"] == CITATION["type"]
-    authors = [one["name"] for one in CITATION["authors"]]
-    assert [one["name"] for one in zenodo["creators"]] == authors
-    dois = {reference["doi"] for reference in CITATION["references"] if "doi" in reference}
-    assert {one["identifier"] for one in zenodo["related_identifiers"]} == dois

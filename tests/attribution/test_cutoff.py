@@ -7,15 +7,6 @@ from nbhelpers.attribution import find_cutoff
 from nbhelpers.errors import InputError
 
 
-def kinds(draw, samples):
-    return [find_cutoff(draw(np.random.default_rng(seed)), seed).kind for seed in range(samples)]
-
-
-def test_a_normal_sample_is_one_class():
-    found = kinds(lambda random: random.normal(0.4, 0.01, 200), 40)
-    assert sum(kind != "one class" for kind in found) <= 3
-
-
 @pytest.mark.parametrize("share", [0.1, 0.3, 0.5, 0.7])
 def test_two_modes_ten_sd_apart_are_cut_between(share):
     for seed in range(5):

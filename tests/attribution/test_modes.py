@@ -133,14 +133,6 @@ def test_clear_modes_are_found_and_cut_between():
     assert len(shares) >= 16 and np.median(shares) <= 0.03
 
 
-def test_five_percent_of_fast_or_of_slow_runs_are_a_mode():
-    for share in (0.05, 0.95):
-        for seed in range(3):
-            values, slow = two_modes(300, 1.3, 0.03, share)(np.random.default_rng(seed))
-            found = find_cutoff(values, seed)
-            assert found.kind == "modes" and np.mean(found.slow(values) != slow) < 0.01
-
-
 def test_outcomes_around_zero_are_judged_on_their_own_scale():
     random = np.random.default_rng(4)
     values = np.r_[random.normal(0, 0.1, 50), random.normal(0.9, 0.1, 20)]

@@ -2,7 +2,6 @@
 set is refused, and what it reads are counters.
 """
 
-import re
 import shutil
 from pathlib import Path
 
@@ -16,8 +15,6 @@ from nbhelpers.mitigation.program import Environment, Preload
 from nbhelpers.workloads import program
 
 HEAD = "- {id: evil, name: Some, what: Something long, by_hand: [x], references: [man-nice]"
-# as they were declared before the risk was derived; all others were "none"
-HIGH = {"smt-off", "policy-fifo"}
 OURS = {
     "MALLOC_MMAP_MAX_ MALLOC_TRIM_THRESHOLD_ MALLOC_TOP_PAD_ MALLOC_ARENA_MAX GLIBC_TUNABLES",
     "OMP_WAIT_POLICY",
@@ -83,16 +80,6 @@ def test_what_is_on_the_list_is_read_at_the_lists_risk(evil):
 def test_a_declared_risk_is_refused(evil):
     with pytest.raises(InputError, match="not as its schema wants it"):
         evil("{kind: flush}", ", risk: none")
-
-
-def test_our_own_mitigations_have_the_risks_that_were_declared_before():
-    risks = {name: item.risk for name, item in mitigations().items() if item.automated}
-    assert {name for name, risk in risks.items() if risk == "high"} == HIGH
-    text = (knowledge.folder() / "mitigations" / "machine.yml").read_text()
-    changes_the_machine = set(re.findall(r"^- id: (\S+)", text, re.MULTILINE))
-    low = {name for name, risk in risks.items() if risk == "low"}
-    assert low == changes_the_machine - HIGH - {"flush-first"}
-    assert {item.risk for item in mitigations().values() if not item.automated} == {"none"}
 
 
 @pytest.mark.parametrize(

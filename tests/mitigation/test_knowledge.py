@@ -123,8 +123,3 @@ def test_without_the_repository_it_says_where_the_knowledge_would_be(tmp_path, m
     with pytest.raises(InputError, match="the knowledge is not here"):
         knowledge.factors()
     assert not Path(tmp_path / "factors").exists()
-
-
-def test_a_factor_shows_as_a_page():
-    shown = explain_factor("page_faults")._repr_html_()
-    assert "<b>Page faults" in shown and "jemalloc" in shown and "getrusage(2)" in shown

@@ -15,16 +15,6 @@ rows = event_rows(
 )
 
 
-def test_a_run_without_the_source_counts_as_zero():
-    rows = [(0, 0, "irq", "timer", 0, 10), (0, 1, "irq", "timer", 5, 20)]
-    events = event_table([*rows, (1, 0, "thread", "kworker", 0, 7)])
-    average = average_noise(events, runs_table([0.5, 1.0, 2.0])).set_index("source")
-    assert average.loc["timer", "frequency_hz"] == pytest.approx((2 / 0.5 + 0 + 0) / 3)
-    assert average.loc["timer", "duration_ns"] == 15
-    assert average.loc["kworker", "frequency_hz"] == pytest.approx((1 / 1.0) / 3)
-    assert average.loc["timer", ["events", "runs"]].tolist() == [2, 1]
-
-
 @settings(max_examples=100, deadline=None)
 @given(rows, st.randoms(use_true_random=False))
 def test_same_as_pandas_whatever_the_order(rows, random):

@@ -64,26 +64,6 @@ def test_accounts_close_nothing_grows_and_order_does_not_matter(rows, random):
     assert comparable(delta_noise(again, average_noise(again, runs), runs)) == comparable(delta)
 
 
-def test_the_outlier_is_kept():
-    """100 timer interrupts of 2 µs a CPU, in the worst run one of 50 µs and a kworker of 1 ms."""
-    rows = [
-        (run, cpu, "irq", "local_timer", at * 10_000_000, 2000)
-        for run in range(3)
-        for cpu in (0, 1)
-        for at in range(100)
-    ]
-    rows += [
-        (1, 0, "irq", "local_timer", 5_000_000, 50_000),
-        (1, 1, "thread", "kworker/1:0", 7_000_000, 1_000_000),
-    ]
-    events, runs = event_table(rows), runs_table([1.0, 1.1, 1.0])
-    paper = delta_noise(events, average_noise(events, runs), runs)
-    assert paper[["source", "duration_ns"]].values.tolist() == [
-        ["local_timer", 50_000 - 2080],
-        ["kworker/1:0", 1_000_000],
-    ]
-
-
 def test_expected_number_is_rounded_half_upwards_and_the_end_moves_with_the_duration():
     times = ((10, 30), (100, 29), (200, 60))
     events = event_table([(0, 0, "irq", "t", *time) for time in times])
@@ -98,13 +78,6 @@ def test_expected_number_is_rounded_half_upwards_and_the_end_moves_with_the_dura
     assert delta.attrs["tracer"] == "by hand"
 
 
-def test_equally_close_events_the_earliest_is_reduced():
-    times = ((1, 50, 25), (0, 40, 15), (0, 50, 15))
-    events = event_table([(0, cpu, "irq", "t", *time) for cpu, *time in times])
-    delta = delta_noise(events, averages("irq", "t", 2, 20), runs_table([1.0]))
-    assert delta[["cpu", "start_ns", "duration_ns"]].values.tolist() == [[1, 50, 25]]
-
-
 def test_which_run():
     events = event_table([(run, 0, "irq", "t", 0, run + 1) for run in range(4)])
     runs = runs_table([1.0, 2.0, 2.0, 9.0]).assign(status=["ok", "ok", "ok", "exit 1"])
@@ -116,12 +89,6 @@ def test_which_run():
         delta_noise(events, none, runs, run=3)
     with pytest.raises(InputError, match="run 1 has no noise events"):
         delta_noise(events[events["run"] != 1], none, runs)
-
-
-def test_a_source_of_another_kind_is_another_source():
-    events = event_table([(0, 0, "irq", "x", 0, 10), (0, 0, "thread", "x", 20, 10)])
-    delta = delta_noise(events, averages("thread", "x", 5, 10), runs_table([1.0]))
-    assert delta["kind"].tolist() == ["irq"]
 
 
 def test_unusable_averages_are_named():

@@ -21,7 +21,6 @@ from nbhelpers.noise.lost_time import (
 
 MS = 1_000_000
 WINDOW_NS = 95 * MS  # the last interval is half of one
-SLOWEST = 8 * MS
 
 
 def table(rows):

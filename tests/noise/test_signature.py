@@ -9,8 +9,6 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from nbhelpers.errors import InputError
-from nbhelpers.noise import NoiseConfig
-from nbhelpers.noise.presets import PRESETS
 from nbhelpers.noise.signature import Signature
 
 from ..combined import made_noise
@@ -20,19 +18,6 @@ SECONDS = 40.0
 
 def starts_by_cpu(events):
     return events.groupby("cpu")["start_ns"].apply(list)
-
-
-@pytest.mark.parametrize("name", PRESETS)
-def test_the_published_signatures_take_two_and_a_half_percent(name):
-    signature = PRESETS[name]
-    events = made_noise(signature.frequency_hz, signature.duration_us, seconds=2.0, cpus=[0, 2])
-    count = round(2 * signature.frequency_hz)
-    assert events.groupby("cpu").size().to_dict() == {0: count, 2: count}
-    period_ns = np.diff(events.loc[events["cpu"] == 2, "start_ns"])
-    assert (period_ns == 1e9 / signature.frequency_hz).all()
-    config = NoiseConfig.from_events(events)
-    assert config.window_ns == 2_000_000_000
-    assert config.summary()["share"].tolist() == pytest.approx([0.025, 0.025])
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,9 @@ import matplotlib.pyplot as plt
 import pandas as pd
 import pytest
 
-from nbhelpers.paper import Publications, write_paper
+from nbhelpers.paper import write_paper
 from nbhelpers.paper._exports import macro_stem, write_numbers
-from nbhelpers.paper._publications import publications, verdict_counts
+from nbhelpers.paper._publications import publications
 from nbhelpers.report import published_table, save_figure, save_table
 
 from .test_front import INTERVAL, SAID, STAGES, Words, study_of
@@ -135,14 +135,6 @@ def test_the_numbers_are_macros_of_letters_and_a_list(build, tmp_path):
     numbers = json.loads((tmp_path / "numbers.json").read_text())
     assert [one["stage"] for one in numbers] == STAGES
     assert numbers[0]["high"] == 0.55 and numbers[0]["n"] == 30
-
-
-def test_in_a_notebook_the_publications_are_counted(build):
-    papers = Publications(build)
-    persson = papers.papers[0]
-    assert verdict_counts(persson)["reproduced"] == 1
-    assert "reproduced: 1" in papers._repr_html_()
-    assert "Persson et al. 2025: noise injection: 9 tables" in repr(papers)
 
 
 def test_without_any_result_every_publication_says_why_its_cells_are_empty(tmp_path):

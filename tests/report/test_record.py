@@ -13,7 +13,6 @@ from nbhelpers.errors import InputError
 from nbhelpers.palette import PAGE_IN
 from nbhelpers.report import published_table, save_figure, save_table
 from nbhelpers.report.record import records
-from nbhelpers.report.tables import provenance_html
 
 FRAME = pd.DataFrame(
     {"benchmark": ["N-body", "a_b & 50 %"], "seconds": [1 / 3, np.nan], "runs": [3, 4]}
@@ -81,11 +80,6 @@ def test_table_formats(tmp_path):
         save_table(FRAME, "table", "Numbers.", tmp_path, formats={"second": "{:.2f}"})
 
 
-def test_a_named_index_becomes_a_column(tmp_path):
-    record = save_table(FRAME.set_index("benchmark"), "table", "Numbers.", tmp_path)
-    assert list(record.frame.columns) == list(FRAME.columns)
-
-
 def test_ours_stands_beside_the_published_value(tmp_path):
     ours = pd.DataFrame({"benchmark": ["N-body", "other"], "increase_percent": [0.2, 0.1]})
     theirs = published_table("persson2025-table1")
@@ -123,13 +117,6 @@ def test_records_come_by_stage_and_in_the_order_in_which_they_were_first_saved(t
     names = [f"{record.folder.name} {record.name}" for record in found]
     assert names == ["10-a zulu", "10-a alpha", "10-a mike", "20-b later"]
     assert found[0].caption == "again"
-
-
-def test_provenance_is_flattened_and_escaped():
-    machine = {"kernel": "6.1 <x>", "cpus": [0, 1], "governor": None}
-    block = provenance_html({"machine": machine, "commit": "abc"})
-    assert "<th>machine / kernel</th><td>6.1 &lt;x&gt;</td>" in block
-    assert "<td>0, 1</td>" in block and "<td>none</td>" in block
 
 
 def test_a_table_and_a_figure_never_share_a_name(tmp_path):

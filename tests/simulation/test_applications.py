@@ -119,36 +119,3 @@ def test_skeletons_run_to_their_end(name):
     assert all(known == set(range(schedule.ranks)) for known in knowledge(schedule))
     flow = Flow(schedule)
     assert len(flow.order) == len(schedule) and flow.kind.count(SEND) == flow.kind.count(RECV) > 0
-
-
-def test_amg_visits_ever_fewer_ranks_and_comes_back():
-    schedule = applications.amg((4, 4, 4), 1, compute_ns=64_000)
-    sends, sizes = schedule.kind == SEND, schedule.column("size")
-    part = np.digitize(
-        schedule.column("tag")[sends], [26, 52, 53, 79, 105]
-    )  # 26 tags a halo, 1 for the grid of a single rank
-    senders = schedule.rank_of(np.flatnonzero(sends))
-    assert {
-        number: len(set(senders[part == number].tolist())) for number in set(part.tolist())
-    } == {0: 64, 1: 8, 3: 8, 4: 64, 5: 64}
-    rank_0 = slice(0, int(schedule.rank_start[1]))
-    assert sizes[rank_0][schedule.kind[rank_0] == CALC].tolist() == [
-        64_000,
-        8_000,
-        1_000,
-        8_000,
-        64_000,
-        *[0, 0],
-    ]
-    last = slice(int(schedule.rank_start[63]), None)
-    assert sizes[last][schedule.kind[last] == CALC].tolist() == [64_000, 0, 0, 0, 64_000, 0, 0]
-
-
-def test_shares():
-    assert applications.scaled({"a": 100, "b": 3, "c": 0}, 0.1) == {"a": 10, "b": 1, "c": 0}
-    assert applications.spread({"a": 4, "b": 2}) == ["a", "b", "a", "a", "b", "a"]
-    assert (
-        Counter(applications.spread(applications.POP_COLLECTIVES)) == applications.POP_COLLECTIVES
-    )
-    with pytest.raises(InputError, match="share of 0"):
-        applications.pop((2, 2), share=0)

@@ -6,7 +6,6 @@ run`; recorded on a machine that did other things too: their numbers are no meas
 outputs in this file were written after descriptions or sources (`seen: described`, other versions).
 """
 
-import os
 import re
 import shutil
 import stat
@@ -91,41 +90,6 @@ def test_babelstream_that_fails_its_validation_is_unverified(prints, errors, cod
     path = prints(recorded("babelstream"), errors=errors, code=code)
     failed = run_once(program(path, description="babelstream"))
     assert failed["status"] == "unverified" and errors.split()[0] in failed["message"]
-
-
-def test_epcc_times_are_microseconds_and_the_delay_is_a_column(prints):
-    text = recorded("epcc-syncbench")
-    row = ran("epcc-syncbench", prints(text))
-    found = dict(re.findall(r"^REDUCTION (\w+) *= (\S+) micro", text, re.MULTILINE))
-    assert row["seconds"] == pytest.approx(float(found["time"]) * 1e-6, rel=1e-12)
-    assert row["reduction_overhead_us"] == float(found["overhead"])
-    assert row["reduction_median_overhead_us"] == float(found["median_ovrhd"])
-    assert f"\t{row['delay_iterations']} delay length" in text
-    assert row["reduction_min_us"] < row["reduction_median_us"] < row["reduction_max_us"]
-    assert row["reference_time_1_min_us"] < row["reference_time_1_mean_us"]
-
-
-KEYS = {
-    "seconds": "Total CG Time",
-    "program_s": "Total Program Time",
-    "iterations": "Iterations",
-    "residual": "Final Resid Norm",
-}
-
-
-@pytest.mark.parametrize("name", ["minife-openmp", "hecbench-minife"])
-def test_minife_writes_its_times_to_a_file_in_a_fresh_folder(prints, name):
-    file, here = (RECORDED / f"{name}.yaml").read_text(), set(os.listdir())
-    process = {"region": "process"}  # the stand-in writes both lines of its region at once
-    path = prints(recorded(name), file=file)
-    for _ in range(2):
-        row = ran(name, path, **process)
-        assert all(f"{key}: {row[column]:g}" in file for column, key in KEYS.items())
-    assert set(os.listdir()) == here
-    path = prints("max absolute error is 0.2:", file=file)
-    assert run_once(program(path, description=name, **process))["status"] == "unverified"
-    without = run_once(program(prints(recorded(name)), description=name, **process))
-    assert without["status"] == "unreadable output" and "no file *.yaml" in without["message"]
 
 
 def test_a_fresh_folder_is_empty_and_deleted(tmp_path):
