@@ -64,8 +64,16 @@ def _text(word: str, metavar: str, what: str) -> click.Option:
 def _number(
     word: str, metavar: str, what: str, default: float = 0, fits: click.ParamType | None = None
 ) -> click.Option:
-    shown, kind = f"{what} (default: {default:g})" if default else what, fits or type(default)
-    return click.Option([word], type=kind, default=default, metavar=metavar, help=shown)
+    """A number above 0, unless `fits` allows others; 0 stands for one that is not given."""
+    positive = click.IntRange(1) if isinstance(default, int) else click.FloatRange(0, min_open=True)
+    return click.Option(
+        [word],
+        type=fits or positive,
+        default=default or None,
+        callback=lambda context, option, value: default if value is None else value,
+        metavar=metavar,
+        help=f"{what} (default: {default:g})" if default else what,
+    )
 
 
 def _share(of: float) -> click.FloatRange:

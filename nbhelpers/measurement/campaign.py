@@ -424,7 +424,8 @@ class Campaign:
             f" '{rows[-1]['status']}'",
             where=" ".join(cell.workload.command),
             why=rows[-1]["message"],
-            fix="run the command by hand"
+            fix=("a longer timeout_s (--timeout), or " if rows[-1]["status"] == "timeout" else "")
+            + "run the command by hand"
             + (f"; the next campaign in {folder} goes on from there" if folder else ""),
         )
 

@@ -59,8 +59,14 @@ def program_path(name: str | Path) -> Path:
         raise RunError(
             "the file is not executable", where=path, fix=f"chmod +x {shlex.quote(str(path))}"
         )
+    if path.is_dir():
+        raise RunError(
+            "a folder is no program", where=path.absolute(), fix="give the path of a file in it"
+        )
     if os.sep in str(name):
-        raise RunError("there is no such program", where=path.absolute())
+        raise RunError(
+            "there is no such program", where=path.absolute(), fix="check the path's spelling"
+        )
     raise RunError(
         f"no program '{name}' was found",
         where=f"PATH, that is {os.environ.get('PATH', '(not set)')}",

@@ -96,8 +96,12 @@ class Report:
                     f"the {field} of the report '{self.name}' is '{value}'",
                     fix=f"choose one of {', '.join(choices)}",
                 )
-        if self.pattern is not None and self.name not in _groups(self.pattern, self.name):
-            _check(self.pattern, {"value"}, self.name)
+        if self.pattern is not None and not self._is_read(_groups(self.pattern, self.name)):
+            group = self.name if self.name == "seconds" else "value"
+            _check(self.pattern, {group}, self.name)
+
+    def _is_read(self, groups: list[str]) -> bool:
+        return self.name in groups or "value" in groups
 
     def __repr__(self) -> str:
         fact = self.direction == NEITHER

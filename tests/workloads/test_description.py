@@ -121,6 +121,8 @@ def test_arguments_come_from_the_options_or_from_the_command_line(prints):
         program(path, description="babelstrem")
     with pytest.raises(RunError, match="no such program"):
         program("/nonexistent/omp-stream", description="babelstream")
+    with pytest.raises(RunError, match="a folder is no program"):
+        program("/usr", description="babelstream")
 
 
 # by apt; as this system has them
