@@ -129,6 +129,13 @@ class Answer:
         return f"Answer({self.answer}: {self.number or self.sentence})"
 
     @property
+    def word(self) -> str:
+        """The answer as a sentence begins with it; the name of a thing keeps its small letter."""
+        is_word = self.answer in (YES, NO, CANNOT_TELL)
+        is_word = is_word or self.answer.startswith(("a ", "an ", "the "))
+        return self.answer[0].upper() + self.answer[1:] if is_word else self.answer
+
+    @property
     def number(self) -> str:
         """The number with its interval and n, as text; "" if there is none."""
         if not math.isfinite(self.value):
@@ -140,12 +147,11 @@ class Answer:
         return f"{short_number(self.value)}{unit}{interval}{count}"
 
     def _repr_html_(self) -> str:
-        word = self.answer[0].upper() + self.answer[1:]
         theirs = f" Published: {escape(self.published)}." if self.published else ""
         number = f"{escape(self.quantity)}: {escape(self.number)}." if self.number else ""
         return (
             '<div class="noisebook-answer"><p><strong>'
-            f"{escape(word)}.</strong> {escape(self.sentence)}</p>"
+            f"{escape(self.word)}.</strong> {escape(self.sentence)}</p>"
             f"<p><small>{number}{theirs}</small></p></div>"
         )
 

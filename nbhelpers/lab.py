@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from .answers import CANNOT_TELL, NO, YES, Answer, Answered, read_answer, read_answers
+from .answers import Answer, Answered, read_answer, read_answers
 from .errors import InputError, NoisebookError
 from .files import digest, write_json, write_text
 from .places import HOME, is_installed, results, shipped
@@ -151,7 +151,8 @@ def contents(profile: str = "recorded") -> "Styler":
         if stage not in (CONTENTS, PAPER)
     ]
     shown = pd.DataFrame(rows).style.hide().format(precision=1, na_rep="")
-    return shown.set_properties(**{"text-align": "left"})
+    heads = [{"selector": "th", "props": "text-align: left"}]
+    return shown.set_properties(**{"text-align": "left"}).set_table_styles(heads)
 
 
 def answers(profile: str) -> dict[str, Answered]:
@@ -190,12 +191,10 @@ def _answer_html(one: Answered | None) -> str:
 
 
 def _in_words(answer: Answer) -> tuple[str, str]:
-    """The answer, and its sentence; the name of a thing keeps its small letter."""
-    word, sentence = answer.answer, answer.sentence.replace("**", "").replace("\n", " ")
-    if word in (YES, NO, CANNOT_TELL) or word.startswith(("a ", "an ", "the ")):
-        word = word[:1].upper() + word[1:]
+    """The answer, and its sentence."""
+    sentence = answer.sentence.replace("**", "").replace("\n", " ")
     is_long = len(sentence) > _LONGEST
-    return word, f"{sentence[:_LONGEST].rsplit(' ', 1)[0]} …" if is_long else sentence
+    return answer.word, f"{sentence[:_LONGEST].rsplit(' ', 1)[0]} …" if is_long else sentence
 
 
 # ---- what is shipped, and the README's table -----------------------------------------------------

@@ -56,6 +56,13 @@ def test_another_file_is_not_an_answer(tmp_path):
         read_answer(path)
 
 
+def test_the_name_of_a_thing_keeps_its_small_letter():
+    words = {"yes": "Yes", "cannot tell here": "Cannot tell here", "a slower core": "A slower core"}
+    words |= {"cc1": "cc1", "runqueue_wait_ns_per_s": "runqueue_wait_ns_per_s"}
+    for answer, word in words.items():
+        assert f"<strong>{word}.</strong>" in Answer(answer, "So it is.")._repr_html_()
+
+
 def test_text_is_escaped():
     shown = Answer("yes", "a < b & c", "x<y", 1.0, n=3)._repr_html_()
     assert "a &lt; b &amp; c" in shown and "x&lt;y: 1, n = 3 runs" in shown

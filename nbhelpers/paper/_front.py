@@ -78,7 +78,6 @@ def _grid(cards) -> str:
 def _card(one: Answered, link: str, whole: bool) -> str:
     """A card; `whole`: with the published value."""
     answer, kind = one.answer, _WORDS.get(one.answer.answer, "named")
-    word = answer.answer.capitalize() if kind != "named" else answer.answer
     shape = f'<svg width="14" height="14" aria-hidden="true">{_SHAPES[kind]}</svg>'
     number = f"{answer.quantity}: {_number(answer)}" if answer.number else ""
     theirs = f"Published: {_short(answer.published)}" if whole and answer.published else ""
@@ -90,7 +89,7 @@ def _card(one: Answered, link: str, whole: bool) -> str:
     return (
         f'<article class="card {kind}" title="{escape(answer.sentence)}">'
         f'<h3><a href="{escape(link)}">{escape(one.question)}</a></h3>'
-        f'<p class="word">{shape}{escape(word).replace("_", "_<wbr>")}</p>'
+        f'<p class="word">{shape}{escape(answer.word).replace("_", "_<wbr>")}</p>'
         f"{lines}"
         "</article>\n"
     )

@@ -72,8 +72,7 @@ def typeset(
 
 def _answer(one: Answered) -> str:
     answer = one.answer
-    word = answer.answer[0].upper() + answer.answer[1:]
-    lines = [f"*{_text(word)}.* {_text(answer.sentence)}"]
+    lines = [f"*{_text(answer.word)}.* {_text(answer.sentence)}"]
     if answer.number:
         lines.append(f"{_text(answer.quantity)}: {_text(answer.number)}.")
     if answer.published:

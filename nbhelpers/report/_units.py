@@ -45,14 +45,15 @@ def intervals_of(columns: Iterable[object]) -> dict[str, tuple[str, str]]:
     """Columns whose interval follows in the next two: name -> those of its low and high end.
 
     Of `seconds`: `seconds_low`, `seconds_high`; of `median_percent` also `median_low_percent`,
-    `median_high_percent`, or `low_percent`, `high_percent`. The published value may stand between.
+    `median_high_percent`, or `low_percent`, `high_percent`. The published value may stand between;
+    the interval is not that one's.
     """
     names = [str(column) for column in columns]
-    found = {}
+    found: dict[str, tuple[str, str]] = {}
     for at, name in enumerate(names):
         after = at + 2 if names[at + 1 : at + 2] == [f"{name} (published)"] else at + 1
         low_high = tuple(names[after : after + 2])
-        if low_high in _ends(name):
+        if low_high in _ends(name) and low_high not in found.values():
             found[name] = low_high
     return found
 

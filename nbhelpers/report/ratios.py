@@ -64,6 +64,7 @@ def figure_findings(table: pd.DataFrame, width_in: float = PAGE_IN) -> "Figure":
     import matplotlib.pyplot as plt
 
     need_rows(table, "no findings to draw")
+    need_rows(table.dropna(subset="effect_percent"), "what the findings compare was not measured")
     table = table.reset_index(drop=True)
     with style():
         figure, axes = plt.subplots(figsize=(width_in, 0.9 + 0.26 * len(table)))

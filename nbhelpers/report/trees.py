@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 NODE_LETTERS = 15  # a line of a node
+LINES_BESIDES = 3  # of a node: threshold, fast, slow
+LINE_IN, GAP_IN, AROUND_IN = 0.125, 0.2, 0.9  # a line, an arrow between nodes, legend and axis
+LOWEST_IN = 2.5
 
 
 @or_blank
@@ -59,8 +62,13 @@ def figure_attribution(
 
 
 def _height_in(explanation: Explanation) -> float:
-    depth = _tree_of(explanation).get_depth() if explanation.tree is not None else 1
-    return {1: 2.5, 2: 2.9}.get(depth, 3.6)
+    """So high that no box of the tree lies on another, whatever the counters' names take."""
+    if explanation.tree is None:
+        return LOWEST_IN
+    tree = _tree_of(explanation).tree_
+    asked = [_wrapped(explanation.features[number]) for number in tree.feature if number >= 0]
+    lines = max((name.count("\n") + 1 for name in asked), default=0) + LINES_BESIDES
+    return max(LOWEST_IN, (tree.max_depth + 1) * (lines * LINE_IN + GAP_IN) + AROUND_IN)
 
 
 def _tree_of(explanation: Explanation) -> Any:

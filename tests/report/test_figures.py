@@ -1,9 +1,13 @@
 """What the figures draw, read back from the drawing; how they look is for eyes."""
 
+from dataclasses import replace
+from itertools import combinations
+
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.tree import DecisionTreeClassifier
 
 from nbhelpers.attribution import explain
 from nbhelpers.report import figure_attribution
@@ -51,6 +55,21 @@ def test_the_tree_counts_the_runs():
     leaves = [node.split() for node in nodes if "?" not in node]
     assert sum(int(leaf[0]) for leaf in leaves) == 120 - slow
     assert sum(int(leaf[2]) for leaf in leaves) == slow
+    check_inside(figure)
+
+
+def test_no_box_of_a_deep_tree_lies_on_another():
+    explanation, runs = explained(300)
+    random, names = np.random.default_rng(7), [f"process_runqueue_wait_{k}_ns_per_s" for k in "abc"]
+    runs = runs.assign(**{name: random.normal(size=len(runs)) for name in names})
+    tree = DecisionTreeClassifier(max_depth=3, random_state=0)
+    tree.fit(runs[names].to_numpy(np.float32), explanation.labels)
+    figure = figure_attribution(replace(explanation, features=names, tree=tree), runs)
+    figure.canvas.draw()
+    nodes = [text for text in figure.findobj(plt.Text) if " slow" in text.get_text()]
+    boxes = [text.get_bbox_patch().get_window_extent() for text in nodes[:-1]]
+    assert len(boxes) > 8
+    assert not [pair for pair in combinations(boxes, 2) if pair[0].overlaps(pair[1])]
     check_inside(figure)
 
 

@@ -217,6 +217,14 @@ def test_an_interval_stands_in_the_cell_of_its_number(tmp_path):
     assert "3.14 (1.00\N{NO-BREAK SPACE}to\N{NO-BREAK SPACE}5.50)" in record.to_html()
 
 
+def test_a_published_number_is_not_given_our_interval(tmp_path):
+    ours = {"mitigation": ["tcmalloc"], "ratio": [0.82], "low": [0.51], "high": [1.76]}
+    theirs = pd.DataFrame({"mitigation": ["tcmalloc"], "ratio": [0.79]})
+    save_table(pd.DataFrame(ours), "product", "", tmp_path, published=theirs)
+    text = (tmp_path / "product.tex").read_text()
+    assert r"tcmalloc & 0.8200 (0.5100~to~1.7600) & 0.7900 \\" in text
+
+
 def test_ends_without_a_name_are_those_of_the_number_before_them(tmp_path):
     numbers = {"increase_percent": [3.0, -17.5], "low_percent": [-1.25, np.nan]}
     frame = pd.DataFrame({"config": ["Rm", "TP"], **numbers, "high_percent": [7.0, -12.0]})

@@ -162,6 +162,12 @@ def test_each_finding_has_a_row_of_its_figure(runs):
     assert len(figure.axes[0].get_yticklabels()) == 8
 
 
+def test_findings_of_which_none_was_measured_are_a_sentence(runs):
+    table = findings_table(persson_findings(runs, DESIGN)).assign(effect_percent=np.nan)
+    figure = figure_findings(table)
+    assert not figure.axes and "was not measured" in figure.texts[0].get_text()
+
+
 def test_a_model_that_came_later_is_compared_with_the_runs_of_its_own_time():
     """OpenMP alone on a machine half as fast, then both on the machine as it is."""
     cells = product(("nbody", "stream", "minife"), ("omp",), ("Rm", "RmHK", "TP"))
