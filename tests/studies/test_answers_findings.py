@@ -46,3 +46,17 @@ def test_the_cost_at_scale_is_the_range_of_the_recordings():
     first = shown[0]
     assert (first.value, first.low, first.high, first.n) == (96.3, 34.2, 127.3, 80)
     assert [each.answer for each in shown[1:]] == [CANNOT_TELL, "all-reduce: 1.5 times as long"]
+
+
+def test_a_state_without_a_detour_lost_nothing():
+    about = {"seconds": 0.5, "cpus": [0, 1], "resolution_ns": 20}
+    columns = {"start_ns": [0, 900_000], "duration_ns": [2_000_000, 4_000_000], "cpu": [0, 1]}
+    states = {"quiet": pd.DataFrame(columns).head(0), "loaded": pd.DataFrame(columns)}
+    for table in states.values():
+        table.attrs = about
+    detours = pd.concat(states, names=["state"])
+    given = {"states": states, "detours": detours}
+    ours = run_cells("82-this-machine-at-scale", "detours", **given)["ours"]
+    assert ours["overhead_percent"].to_dict() == {"quiet": 0.0, "loaded": 0.6}
+    assert ours["detours_per_s"].to_dict() == {"quiet": 0.0, "loaded": 2.0}
+    assert ours["max_us"].isna().to_dict() == {"quiet": True, "loaded": False}
