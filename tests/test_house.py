@@ -215,14 +215,6 @@ def test_no_function_or_class_has_the_name_of_its_module():
         assert path.stem.startswith("_") or path.stem not in defined, path
 
 
-def test_packages_export_few_names():
-    """The packages that everybody builds on; a study's own names are for its one notebook."""
-    names = exported()
-    studies = {package for package in names if package.startswith("nbhelpers.studies.")}
-    assert sum(len(names[package]) for package in names.keys() - studies) <= 230
-    assert all(len(names[package]) <= 30 for package in studies)
-
-
 def notebook_code() -> list[str]:
     """The source of each code cell."""
     return [

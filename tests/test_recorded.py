@@ -29,23 +29,30 @@ def events(traced):
     return read_traces(RECORDED / "10-trace-collection/baseline/traces", traced)
 
 
-def test_the_recorded_traces_still_give_the_config_that_was_injected(traced, events, tmp_path):
+@pytest.fixture(scope="module")
+def average(traced, events):
+    return average_noise(events, traced)
+
+
+def test_the_recorded_traces_still_give_the_config_that_was_injected(
+    traced, events, average, tmp_path
+):
     """Who changes trace, average, delta or merge sees here that the recorded replay was of
     something else: record anew, or fix.
     """
-    delta = delta_noise(events, average_noise(events, traced), traced)
+    delta = delta_noise(events, average, traced)
     config = NoiseConfig.from_events(delta, provenance={"method": "paper"})
     assert (RECORDED / "30-injection" / config.digest / "runs.jsonl.gz").exists()
     handed_on = RECORDED / "20-delta-config/handed-on/noise-config.json"
     assert config.write(tmp_path / "config.json").read_bytes() == handed_on.read_bytes()
 
 
-def test_the_recorded_planted_anomalies_still_give_their_configs(traced, events):
+def test_the_recorded_planted_anomalies_still_give_their_configs(average):
     undisturbed = finished(recorded_runs(RECORDED / "10-trace-collection/baseline"))
     seconds = undisturbed[undisturbed["cell"] == "untraced"]["seconds"].mean()
     kept = RECORDED / "10-trace-collection/calibration.json"
     workload = calibrate(nbody, file=kept, recorded_only=True)
-    given = (planted_schedules(10, seconds, cpus=2, seed=3), average_noise(events, traced))
+    given = (planted_schedules(10, seconds, cpus=2, seed=3), average)
     folder = RECORDED / "35-planted-anomaly/traced"
     configs = traced_configs(folder, workload, *given, seed=3, recorded_only=True)
     replayed = finished(recorded_runs(RECORDED / "35-planted-anomaly/replayed"))

@@ -1,6 +1,4 @@
-"""bandit finds nothing that is not explained beside it, and each explanation is a sentence; what is
-locked can be held against advisories.
-"""
+"""bandit finds nothing that is not explained beside it."""
 
 import json
 import os
@@ -9,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from .advisories import affected, hits, locked
 from .processes import run
 
 REPOSITORY = Path(__file__).resolve().parents[1]
@@ -32,23 +29,3 @@ def test_bandit_finds_nothing() -> None:
     ]
     assert not found, "\n".join(found)
     assert report["metrics"]["_totals"]["loc"] > 30_000
-
-
-@pytest.mark.parametrize(
-    "version, named",
-    [("1.0", False), ("1.2", True), ("1.9.9", True), ("2.0", False), ("3.1", True), ("4.0", False)],
-)
-def test_an_advisory_names_versions_by_ranges_and_by_list(version: str, named: bool) -> None:
-    events = [{"introduced": "1.1"}, {"fixed": "2.0"}, {"introduced": "3.0"}, {"fixed": "4.0"}]
-    about = {"ranges": [{"type": "ECOSYSTEM", "events": events}], "versions": ["1.2"]}
-    assert affected(version, about) is named
-
-
-def test_the_locked_packages_are_all_found(tmp_path: Path) -> None:
-    versions = locked()
-    assert len(versions) > 150 and {"numpy", "jupyterlab", "bandit"} <= versions.keys()
-    (tmp_path / "vulns/numpy").mkdir(parents=True)
-    about = {"ranges": [{"type": "ECOSYSTEM", "events": [{"introduced": "0"}]}]}
-    content = {"affected": [{"package": {"name": "NumPy"}, **about}]}
-    (tmp_path / "vulns/numpy/PYSEC-1.yaml").write_text(json.dumps(content))
-    assert {hit.package for hit in hits(tmp_path, versions)} == {"numpy"}

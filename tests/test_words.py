@@ -8,6 +8,7 @@ and the first paragraphs of docstrings, have short sentences.
 import ast
 import json
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -88,6 +89,11 @@ def names_in(tree: ast.AST) -> set[str]:
                 if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name)
             }
     return names
+
+
+@cache
+def tree_of(path: Path) -> ast.Module:
+    return ast.parse(path.read_text())
 
 
 def files_of(part: str) -> list[Path]:
@@ -182,7 +188,7 @@ def test_names_say_what_they_are(part):
     bad = {
         f"{path.relative_to(REPOSITORY)}: {name}"
         for path in files_of(part)
-        for name in {*names_in(ast.parse(path.read_text())), path.stem}
+        for name in {*names_in(tree_of(path)), path.stem}
         if name not in RIGHT_NAMES and parts_of_name(name) & NAMES
     }
     assert not bad, "\n".join(sorted(bad))
@@ -190,7 +196,7 @@ def test_names_say_what_they_are(part):
 
 @pytest.mark.parametrize("part", PARTS)
 def test_docstrings_and_messages_are_plain(part):
-    texts = [text for path in files_of(part) for text in texts_of(ast.parse(path.read_text()))]
+    texts = [text for path in files_of(part) for text in texts_of(tree_of(path))]
     bad = phrases_in(texts)
     assert not bad, "\n".join(bad)
 
@@ -201,7 +207,7 @@ def test_docstrings_begin_with_short_sentences(part):
     docstrings = [
         ast.get_docstring(node) or ""
         for path in files_of(part)
-        for node in ast.walk(ast.parse(path.read_text()))
+        for node in ast.walk(tree_of(path))
         if isinstance(node, defined)
     ]
     long = long_sentences("\n\n".join(text.split("\n\n")[0] for text in docstrings))

@@ -3,13 +3,9 @@
 Owns the page with the workbench, and waiting until it shows something.
 """
 
-import os
 import time
-from pathlib import Path
 
 from .lab import Notebook
-
-PICTURES = os.environ.get("NOISEBOOK_PICTURES")  # a folder for pictures of the steps, to look at
 
 
 class Page(Notebook):
@@ -17,7 +13,6 @@ class Page(Notebook):
 
     def __init__(self, opened, server, stage: str):
         super().__init__(opened, server, stage)
-        self._pictures = 0
         self.page.add_style_tag(content=".Toastify { display: none; }")  # JupyterLab's own news
 
     @property
@@ -46,12 +41,6 @@ class Page(Notebook):
     def choose(self, label: str, text: str) -> None:
         """The option with this text, as soon as there is one."""
         self.input(label).select_option(label=text.replace(" ", "\xa0"), timeout=60_000)
-
-    def type(self, label: str, text: str) -> None:
-        """Put a text into an input and leave it."""
-        field = self.input(label, "input")
-        field.fill(text)
-        field.press("Tab")
 
     def nodes(self):
         """The metrics of the tree that can be clicked, from the top."""
@@ -87,13 +76,6 @@ class Page(Notebook):
     def text(self) -> str:
         """All that the step shows."""
         return self.shown.inner_text()
-
-    def picture(self, name: str) -> None:
-        """Keep what is seen, where somebody wants to look at it."""
-        if PICTURES:
-            self._pictures += 1
-            self.bench.evaluate("one => one.scrollIntoView({block: 'start'})")
-            self.page.screenshot(path=Path(PICTURES) / f"{self._pictures:02d}-{name}.png")
 
     def errors(self) -> list[str]:
         """Tracebacks in the notebook, and what the browser's console said."""

@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 
 from nbhelpers.cli import DONE, PROGRAM_FAILED, REFUSED, STOPPED, main
-from nbhelpers.cli._parser import VERBS
 from nbhelpers.errors import InputError
 from nbhelpers.studies.program_study.options import parse_report, program_from_options
 from nbhelpers.studies.program_study.plan import plan_study
@@ -101,11 +100,6 @@ def test_ctrl_c_keeps_what_was_measured_and_says_how_to_go_on(tmp_path, binaries
     assert log.read_text().count("\n") >= 2
 
 
-def test_every_verb_has_help_with_the_statuses(capsys):
-    for verb in VERBS:
-        assert main([verb, "--help"]) == 0 and "exit status: 0" in capsys.readouterr().out
-
-
 def test_the_words_of_a_report():
     assert str(parse_report("t=took: (?P<value>[0-9]+)").outcome) == "t (lower is better)"
     assert str(parse_report("t=took: (?P<value>[0-9]+):ms").outcome) == "t (ms, lower is better)"
@@ -155,13 +149,3 @@ def test_what_an_import_does_not_load(module, without):
     code = f"import sys, {module}; print([name for name in {without!r} if name in sys.modules])"
     done = run_python(code)
     assert done.stdout.strip() == "[]", done.stdout + done.stderr
-
-
-def test_a_part_is_loaded_when_it_is_asked_for():
-    code = (
-        "import nbhelpers; print(nbhelpers.measurement.__name__, 'measure' in dir(nbhelpers));"
-        " nbhelpers.meesure"
-    )
-    done = run_python(code)
-    assert done.stdout.split() == ["nbhelpers.measurement", "True"]
-    assert "has no attribute 'meesure'" in done.stderr

@@ -26,12 +26,12 @@ def heavy_and_dependent(random, campaigns, size):
 def test_false_answers_are_rare_whatever_the_noise():
     random = np.random.default_rng(20)
     for quads in (
-        heavy_and_dependent(random, 200, 60),
-        random.normal(0, 0.03, (200, 60, 2)),
-        0.02 * random.choice([-1.0, 1.0], (200, 60, 1)) * random.exponential(1, (200, 60, 2)),
+        heavy_and_dependent(random, 80, 60),
+        random.normal(0, 0.03, (80, 60, 2)),
+        0.02 * random.choice([-1.0, 1.0], (80, 60, 1)) * random.exponential(1, (80, 60, 2)),
     ):
         wrong = [one_by_one(campaign).verdict in (BETTER, WORSE) for campaign in quads]
-        assert sum(wrong) <= 5, "the level is 0.01: 2 of 200 on average at most"
+        assert sum(wrong) <= 3, "the level is 0.01: 0.8 of 80 on average at most"
 
 
 def test_a_true_change_at_the_margin_is_not_called_none():
@@ -71,19 +71,6 @@ def test_pairs_needed_are_near_the_best_possible():
     found = [one_by_one(campaign) for campaign in quads]
     assert sum(one.verdict == WORSE for one in found) >= 58
     assert 2 * np.mean([one.units for one in found]) <= 1.3 * best
-
-
-def test_the_forecast_is_of_the_right_size():
-    random = np.random.default_rng(26)
-    ratios = []
-    for _ in range(20):
-        quads = random.normal(np.log(1.02), 0.04, (400, 2))
-        sequence = ConfidenceSequence()
-        for first, second in quads[:15]:
-            sequence.add(first, second)
-        if sequence.verdict == OPEN and np.isfinite(sequence.more_units):
-            ratios.append((15 + sequence.more_units) / one_by_one(quads).units)
-    assert len(ratios) >= 10 and 0.4 < np.median(ratios) < 2.5
 
 
 def test_what_cannot_be_used_is_refused():

@@ -4,8 +4,6 @@ import shutil
 from dataclasses import replace
 
 import nbformat
-import numpy as np
-import pandas as pd
 import pytest
 from nbclient import NotebookClient
 
@@ -88,20 +86,3 @@ def test_runs_that_are_not_shipped_are_copied_beside_the_notebook(tmp_path, monk
     text = run_elsewhere(path.parent, tmp_path / "elsewhere")
     assert str(tmp_path) not in text and "(p = " in text
     assert "95 % of the runs lie between" in text and "nothing found" in text
-
-
-def test_a_table_is_copied_too_and_two_of_one_name_do_not_meet(tmp_path, monkeypatch):
-    monkeypatch.setattr("nbhelpers.workbench.session.results", lambda: tmp_path / "build")
-    random = np.random.default_rng(5)
-    folders = set()
-    for place in ("a", "b"):
-        (tmp_path / place).mkdir()
-        slow = random.random(60) < 0.3
-        columns = {"latency": 5 + 3 * slow + random.normal(0, 0.1, 60), "faults": 9 + 90 * slow}
-        pd.DataFrame(columns).to_csv(tmp_path / place / "runs.csv", index=False)
-        session = Session.of_recorded(str(tmp_path / place / "runs.csv"))
-        folders.add(save_notebook(session).parent)
-        (tmp_path / place / "runs.csv").unlink()
-    assert len(folders) == 2
-    text = run_elsewhere(folders.pop(), tmp_path / "elsewhere")
-    assert str(tmp_path) not in text and "Explanation(faults" in text
