@@ -2,8 +2,9 @@
 
     python benchmarks/attribution_structure.py [NAME …] [--sets 20] [--first 0] [--wide 5000]
 
-A line a shape: in how many tables something was found, and whether rightly. In a shape of noise or
-of consequences everything found is false. `--wide` times one search of so many columns.
+A line a shape: in how many tables something was found, and whether rightly, beside the plain test
+(the strongest rank correlation of a column of numbers, by Bonferroni). In a shape of noise or of
+consequences everything found is false. `--wide` times one search of so many columns.
 """
 
 import argparse
@@ -274,45 +275,49 @@ CAUSES = {
 SHAPES = NOISE | CAUSES
 
 
-def _one(task: tuple[str, int]) -> tuple[bool, bool, bool, float]:
-    """Whether something was found, whether rightly, whether the plain test finds it, seconds."""
+def _one(task: tuple[str, int]) -> tuple[bool, bool, bool, bool, float]:
+    """Whether something was found, and rightly, by `explain` and by the plain test; seconds."""
     name, seed = task
     frame = SHAPES[name](np.random.default_rng([seed, 14]))
     begin = time.perf_counter()
     try:
         result = explain(frame, seed=seed)
     except NoisebookError:
-        return False, False, False, time.perf_counter() - begin
+        return False, False, *_plain_test(frame), time.perf_counter() - begin
     members = {str(one) for one in result.factors["members"].iloc[0]} if result.found else set()
     right = any(member.startswith("cause") for member in members)
-    return result.found, right, _plain_test(frame), time.perf_counter() - begin
+    return result.found, right, *_plain_test(frame), time.perf_counter() - begin
 
 
-def _plain_test(frame: pd.DataFrame) -> bool:
+def _plain_test(frame: pd.DataFrame) -> tuple[bool, bool]:
     """Rank correlation of each column of numbers with the run time, by Bonferroni."""
     columns = frame.drop(columns="seconds").select_dtypes("number")
     p_values = [spearmanr(columns[name], frame["seconds"]).pvalue for name in columns]
     best = int(np.argmin(p_values))
-    right = columns.columns[best].startswith("cause")
-    return bool(p_values[best] * len(p_values) <= LEVEL and right)
+    found = bool(p_values[best] * len(p_values) <= LEVEL)
+    return found, found and columns.columns[best].startswith("cause")
 
 
 def study(names: list[str], options: argparse.Namespace, pool: ProcessPoolExecutor) -> None:
     seeds = range(options.first, options.first + options.sets)
-    false, tables = 0, 0
+    totals = {True: np.zeros(5, int), False: np.zeros(5, int)}
     for name in names:
-        results = list(pool.map(_one, [(name, seed) for seed in seeds], chunksize=2))
-        found, right, by_plain = (sum(column) for column in list(zip(*results))[:3])
-        taken = max(result[3] for result in results)
-        told = f"found {found:>3} of {options.sets}"
+        results = np.array(list(pool.map(_one, [(name, seed) for seed in seeds], chunksize=2)))
+        found, right, plain_found, plain_right = results[:, :4].sum(axis=0).astype(int)
+        totals[name in CAUSES] += found, right, plain_found, plain_right, options.sets
+        told = f"found {found:>3} of {options.sets}   plain test {plain_found:>3}"
         if name in CAUSES:
-            told += f"   rightly {right:>3}   plain test {by_plain:>3}"
+            told += f"   rightly {right:>3}   plain test {plain_right:>3}"
         else:
-            false, tables = false + found, tables + options.sets
             told += f"   95 % bound {_bound(found, options.sets):.0%}"
-        print(f"{name:<34} {told}   {taken:.1f} s at most", flush=True)
+        print(f"{name:<34} {told}   {results[:, 4].max():.1f} s at most", flush=True)
+    false, _, plain_false, _, tables = totals[False]
     if tables:
-        print(f"false: {false} of {tables}, 95 % bound {_bound(false, tables):.1%}")
+        print(f"false: {false} of {tables}, 95 % bound {_bound(false, tables):.1%}", end="")
+        print(f"; plain test {plain_false}")
+    _, right, _, plain_right, tables = totals[True]
+    if tables:
+        print(f"causes found rightly: {right} of {tables}; plain test {plain_right}")
 
 
 def _bound(hits: int, count: int) -> float:

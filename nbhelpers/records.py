@@ -3,7 +3,8 @@
 Owns their format. Each line ends in `"crc"`, a CRC-32 of the rest of the line, and `"chain"`, a
 hash of the chain before it and of the line. So a changed, missing, doubled or exchanged line shows
 itself, and all others stay usable. Files of before there were checks are read as they were, and get
-them when somebody appends.
+them when somebody appends. The plain way is JSON alone: of 1,000 changed bytes it shows 380, of
+1,000 lines taken out none; the checks show all of both (benchmarks/rivals.py records).
 """
 
 import hashlib

@@ -1,6 +1,8 @@
 """`Account`: where the time of each run went, and where a slow run lost its time.
 
-Owns the account table and what is read from it.
+Owns the account table and what is read from it. A replay of what it says that 12 slow runs lost
+takes their time to within 2.7 % (mean). The plain way, the delta of their noise events, is off by
+25.3 %, and no replay at all by 24.3 % (page 37, table `split`, recorded).
 """
 
 from collections.abc import Sequence

@@ -1,7 +1,10 @@
 """The cutoff that labels slow runs: between two modes, at the start of a right tail, or nowhere.
 
 Owns the answer and the test for a tail; the one for modes is in `_modes`. A sample that passes
-neither is one class, and then there is no cutoff: that is a result.
+neither is one class, and then there is no cutoff: that is a result. The plain way is the valley of
+a kernel density, or else Tukey's fence. Of 200 samples with slow runs it labels nine tenths of
+either class rightly in 171, this in 179; of 230 with one class it divides 110, this 9
+(benchmarks/rivals.py cutoff).
 """
 
 from dataclasses import dataclass, replace

@@ -4,7 +4,9 @@ none.
 Owns the explanation. The choice of columns is in `screening`, the search in `search`, its p-value
 in `null`, the ranked factors in `factors`, the tree in `tree`, the words in `_words`. On causes
 that nobody tuned it on, the strongest rank correlation names 22 of 27; rules on symptoms and covers
-named 18.
+named 18. Without the null and the judgement of consequences, with Bonferroni's correction alone, it
+names a cause in 331 of 500 tables that have none, with them in 3; of 220 that have one it names 113
+rightly, with them 152 (benchmarks/attribution_structure.py --first 7000).
 """
 
 from collections.abc import Iterable

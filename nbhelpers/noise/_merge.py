@@ -4,7 +4,9 @@ overlapping.
 Owns the three ways of combining, for noise that occupies a CPU; other kinds overlap with it and
 with each other, each is replayed by a separate process. Durations are net, so a CPU with
 overlapping events works like a server with a queue: it is busy until all that has arrived is done.
-Its busy periods are found with a running maximum, without a loop over events.
+Its busy periods are found with a running maximum, without a loop over events. The plain way is the
+published merge (`pessimistic`): of 268 ms of ordinary noise in 40 recorded runs it makes 217 ms
+real-time, `improved` none (benchmarks/rivals.py merge).
 """
 
 import numpy as np

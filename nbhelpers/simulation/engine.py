@@ -1,7 +1,9 @@
 """The simulator's front door: a schedule, a network and noise in, a result out.
 
 Owns `simulate` and the errors of a schedule that can't be carried out; the engine itself is
-simulator_c/engine.c.
+simulator_c/engine.c. The plain way is the reference simulator, LogGOPSim: 107 of its results are
+equal in the mode "compat" (tests/simulation/data). A dissemination among 65,536 ranks takes 44
+bytes a message and 0.11 s of CPU time, there 435 bytes and 5.2 s (benchmarks/simulator.py).
 """
 
 from typing import Any

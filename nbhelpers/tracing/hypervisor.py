@@ -3,7 +3,10 @@ has no event.
 
 Owns the two clocks that show it in a recording of tracepoints: the scheduler's account of CPU time,
 from which a paravirtualised kernel takes what was stolen, to the ns and to the tick; and the tick
-itself, which comes late when the CPU was away.
+itself, which comes late when the CPU was away. The plain way is steal of /proc/stat, in ticks of
+10 ms. As a sum it is as good: of the 431 ms that a traced loop lost in 30 runs beyond the kernel's
+events, it has 13.9 %, this 11.6 % (benchmarks/rivals.py gaps). It does not say when, nor whom it
+interrupted, which a replay needs.
 """
 
 from collections.abc import Collection

@@ -2,7 +2,9 @@
 
 Owns the algorithm of kernel/trace/trace_osnoise.c (irq, softirq and thread each know when they
 arrived and how much of their time others took), and who was interrupted. Pure: a table in, a table
-out.
+out. The plain way takes each event's length from its begin to its end. In 86 recorded runs that
+counts 0.3 to 0.4 % of the time twice, net lengths none (benchmarks/rivals.py lengths): little, but
+it is what the kernel's own tracer reports.
 """
 
 from collections.abc import Collection
