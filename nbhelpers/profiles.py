@@ -10,7 +10,8 @@ import difflib
 import json
 import math
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,8 @@ MOST_BYTES = 65_536
 RESERVED = (*PROFILES, "bin", "lib", "sycl", "mpi", "docs", "lab")  # folders of build
 _TYPES = {"int": (int,), "float": (int, float), "str": (str,), "bool": (bool,)}
 _WASTED = "the notebook would stop in the middle of the study"
+_PROFILE = re.compile(r"^profile: str\b", re.MULTILINE)  # in the cell that declares parameters
+_INJECTED = "# Parameters\n"  # how the cell begins that papermill puts after the declarations
 
 
 def adopted(profile: str) -> str:
@@ -191,6 +194,45 @@ def check_parameters(stage: str, values: dict, where: object) -> None:
             )
         if wrong := misfit(value, declared[name], limits.get(name, {})):
             raise InputError(f"'{name}' {wrong}", where=where, why=_WASTED)
+
+
+def check_cells(stage: str, cells: Sequence[str]) -> None:
+    """Check the parameters of a notebook that is run by itself: plain papermill only warns of a
+    name that the notebook does not have.
+
+    Parameters
+    ----------
+    stage
+        Name of the notebook.
+    cells
+        What its kernel has executed: the last cell that declares parameters counts, with the one
+        that papermill puts after it.
+
+    Raises
+    ------
+    InputError
+        What `check_parameters` finds; a copy of the notebook may declare further names.
+    """
+    last = max((i for i, cell in enumerate(cells) if _PROFILE.search(cell)), default=None)
+    if last is None or stage not in notebook_files():
+        return
+    own, after = _literals(cells[last]), "".join(cells[last + 1 : last + 2])
+    given = _literals(after) if after.startswith(_INJECTED) else {}
+    added = own.keys() - declared_parameters(stage).keys()
+    values = {name: value for name, value in (own | given).items() if name not in added}
+    values.pop("profile", None)  # of which the study knows more
+    check_parameters(stage, values, f"the first cells of {stage}.ipynb")
+
+
+def _literals(cell: str) -> dict[str, Any]:
+    """The names to which a cell assigns a literal."""
+    found = {}
+    for line in ast.parse(cell).body:
+        if isinstance(line, ast.Assign | ast.AnnAssign) and line.value:
+            target = line.targets[0] if isinstance(line, ast.Assign) else line.target
+            with suppress(ValueError):  # an expression
+                found[ast.unparse(target)] = ast.literal_eval(line.value)
+    return found
 
 
 def _sections(path: Path) -> dict[str, dict]:

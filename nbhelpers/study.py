@@ -282,9 +282,19 @@ class Study:
         Returns
         -------
         The place for what was found, filled in at the end, when it is known.
+
+        Raises
+        ------
+        InputError
+            A parameter that the notebook does not have, or with a value that makes no sense.
         """
+        from IPython import get_ipython
         from IPython.display import display
 
+        from .profiles import check_cells
+
+        if shell := get_ipython():
+            check_cells(self.stage, shell.user_ns.get("In", []))
         use_style()
         # With a handful of runs much cannot be computed: tables have no number there, and say why.
         for text in ("divide by zero", "invalid value", "Mean of empty", "Degrees of freedom"):

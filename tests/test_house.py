@@ -154,8 +154,9 @@ def test_a_module_imports_only_parts_above_its_own(path):
     part, order = part_of(path), parts_in_order()
     if part in ("__init__", "__main__"):
         return
-    # The head of a page repeats what the doctor promised, which rests on the study's profile.
-    below = set(order[order.index(part) :]) - ({"promise"} if part == "study" else set())
+    # The head of a page repeats what the doctor promised, and checks the notebook's parameters.
+    head = {"promise", "profiles"} if part == "study" else set()
+    below = set(order[order.index(part) :]) - head
     assert not imported_parts(path) & below
 
 

@@ -21,7 +21,13 @@ from nbhelpers import profiles
 from nbhelpers.errors import InputError
 from nbhelpers.machine import topology
 from nbhelpers.mitigation.knowledge import factors
-from nbhelpers.profiles import declared_parameters, default_parameters, misfit, parameters_of
+from nbhelpers.profiles import (
+    check_cells,
+    declared_parameters,
+    default_parameters,
+    misfit,
+    parameters_of,
+)
 from nbhelpers.stage_records import record_of
 from nbhelpers.study import NO_STAGES, PROFILES
 from nbhelpers.workloads import openmp
@@ -194,3 +200,36 @@ def test_ones_own_profile_is_studied_in_a_folder_of_its_own(own):
         and "'seconds' is -1; more than 0 is expected" in done.stderr
         and "Traceback" not in done.stderr
     )
+
+
+OWN = 'profile: str = "here"\n# traced runs\nruns: int = 50\nmy_margin: float = 0.1'
+
+
+@pytest.mark.parametrize(
+    "cells, message",
+    [
+        ([OWN.replace("50", "1")], "'runs' is 1; at least 2 is expected"),
+        ([OWN, "# Parameters\nrnus = 5\n"], "did you mean 'runs'?"),
+        ([OWN, "# Parameters\nruns = 5.5\n"], "int is expected"),
+        ([OWN.replace("50", "0"), "", OWN, "# Parameters\nruns = True"], "int is expected"),
+    ],
+)
+def test_a_notebook_run_by_itself_refuses_what_would_change_nothing(cells, message):
+    with pytest.raises(InputError) as error:
+        check_cells("10-trace-collection", cells)
+    assert message in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        [],
+        ["runs = 0", "import numpy"],
+        [OWN.replace("50", "0"), OWN, "# Parameters\nruns = 5\nprofile = 'smoke'"],
+        [OWN, "# Parameters\nmy_margin = 3"],  # a reader's copy has one more
+        [OWN.replace("50", "2 * 25"), "runs = 0"],
+    ],
+)
+def test_a_notebook_run_by_itself_takes_what_makes_sense(cells):
+    check_cells("10-trace-collection", cells)
+    check_cells("a-notebook-of-my-own", [OWN, "# Parameters\nrnus = 5\n"])
