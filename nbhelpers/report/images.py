@@ -25,11 +25,13 @@ def embedded(figure: "Figure", alternative: str) -> str:
         What it shows, for those who cannot see it.
     """
     import matplotlib.pyplot as plt
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
 
     content = io.BytesIO()
     width_in = _LARGER * float(figure.get_size_inches()[0])
     with DRAWING:
-        figure.savefig(content, format="png", dpi=_DPI, metadata={"Software": None})
+        figure.set_dpi(_DPI)
+        FigureCanvasAgg(figure).print_png(content, metadata={"Software": None})  # savefig: twice
         plt.close(figure)
     data = base64.b64encode(content.getvalue()).decode()
     return (
