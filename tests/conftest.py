@@ -19,47 +19,39 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 
 SHORT = "not long"  # in what `make test` selects by -m
 FEWER = 5  # times fewer examples of each property there
-ALONE = (  # they measure, trace or change the machine: one by one, after the others
-    "account/test_edges.py",
+# they measure, trace or change the machine: one by one, after the others, with what is marked so
+# in other files
+ALONE = (
     "faults",
     "injection",
     "machine",
-    "measurement/test_calibration.py",
-    "measurement/test_frequency.py",
-    "measurement/test_layers.py",
-    "measurement/test_metrics.py",
-    "measurement/test_orphans.py",
-    "measurement/test_placement.py",
-    "measurement/test_processes.py",
-    "measurement/test_regions.py",
-    "measurement/test_run.py",
     "mitigation/test_actions.py",
     "mitigation/test_proofs.py",
     "mitigation/test_verification.py",
     "mpi/test_interrupted.py",
     "mpi/test_pingpong.py",
-    "referee",
     "speed",
-    "studies/test_ferreira_",
-    "studies/test_graded_injection.py",
+    "studies/test_ferreira_loops.py",
     "studies/test_persson.py",
-    "studies/test_planted_anomalies.py",
-    "studies/test_trials.py",
-    "studies/test_worst_runs.py",
     "test_absent.py",
-    "test_arm64.py",
     "test_paper.py",
-    "tracing/test_detours.py",
-    "tracing/test_hypervisor.py",
     "tracing/test_load.py",
-    "tracing/test_netgauge.py",
     "tracing/test_tracer.py",
     "tracing/test_vm.py",
-    "workloads/test_openmp.py",
-    "workloads/test_seeded_faults.py",
-    "workloads/test_sycl.py",
 )
-SHARED = ("injection/test_log.py", "injection/test_plan.py")  # of these
+SHARED = (  # of these
+    "injection/test_check.py",
+    "injection/test_log.py",
+    "injection/test_plan.py",
+    "injection/test_recalibration.py",
+    "machine/test_allowed.py",
+    "machine/test_allowed_alike.py",
+    "machine/test_checks.py",
+    "machine/test_cpus.py",
+    "machine/test_description.py",
+    "machine/test_kernel_values.py",
+    "machine/test_provenance.py",
+)
 
 
 def pytest_configure(config):

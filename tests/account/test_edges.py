@@ -141,6 +141,7 @@ def test_recorded_runs_are_read_and_nothing_is_measured_without_them(tmp_path):
         measure_edges(tmp_path, 2, 0.1, recorded_only=True)
 
 
+@pytest.mark.alone
 @pytest.mark.long
 @pytest.mark.skipif(
     doctor().capabilities.tracer != "tracepoints", reason="tracepoints cannot be recorded here"

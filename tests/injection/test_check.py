@@ -259,6 +259,7 @@ def slowest_answer_s(config: NoiseConfig, seconds: float, least_share: float = 0
 HEAVIEST = [(833.2, 499.5), (500, 400), (50, 30)]
 
 
+@pytest.mark.alone
 @pytest.mark.skipif(not may_realtime(98), reason="needs SCHED_FIFO")
 @pytest.mark.long
 @pytest.mark.parametrize("period_ms, busy_ms", HEAVIEST)
@@ -267,6 +268,7 @@ def test_an_ordinary_process_answers_within_a_second(period_ms, busy_ms):
     assert slowest_answer_s(every_cpu(period_ms, busy_ms, length), length) < 1
 
 
+@pytest.mark.alone
 @pytest.mark.long
 @pytest.mark.skipif(not may_realtime(98), reason="needs SCHED_FIFO")
 @pytest.mark.parametrize("policy", ["SCHED_OTHER", "SCHED_FIFO"])

@@ -120,6 +120,7 @@ def test_differences_name_what_changed_and_never_an_identity(tmp_path):
     assert differences(before, before) == ""
 
 
+@pytest.mark.alone
 @needs_realtime
 @pytest.mark.flaky(reruns=2)
 def test_a_run_says_which_overheads_it_used_and_a_change_is_a_note():

@@ -215,4 +215,15 @@ def switches(pid: int) -> list[str]:
     return [line for text in texts for line in text.splitlines() if "ctxt_switches" in line]
 
 
+def sleeps(pid: int, threads: int = 1, seconds: float = 0.7) -> bool:
+    """Whether a process sleeps without waking up, as soon as it is on its way no more."""
+
+    def quiet() -> bool:
+        before = switches(pid)
+        time.sleep(seconds)
+        return len(before) == 2 * threads and switches(pid) == before
+
+    return eventually(quiet)
+
+
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")

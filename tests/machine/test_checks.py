@@ -92,6 +92,7 @@ def state_of_the_machine():
     return [Path(path).read_text() for path in paths] + [sorted(os.listdir("/sys/kernel"))]
 
 
+@pytest.mark.alone
 def test_looking_changes_nothing_and_leaves_nothing_open():
     doctor()
     before, files = state_of_the_machine(), os.listdir("/proc/self/fd")

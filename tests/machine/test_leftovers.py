@@ -133,7 +133,9 @@ def in_own_mounts(program: str, state: Path, folder: Path, mounted: bool) -> tup
 
 @as_root
 @pytest.mark.parametrize("mounted", [True, False], ids=["mounted", "not mounted"])
-@pytest.mark.parametrize("how", ["SIGINT", "SIGTERM", "SIGKILL"])
+@pytest.mark.parametrize(
+    "how", ["SIGINT", pytest.param("SIGTERM", marks=pytest.mark.long), "SIGKILL"]
+)
 def test_an_interrupted_trace_leaves_no_instance_and_no_mount(tmp_path, state, how, mounted):
     program = (
         TRACED + "print(tracer._recorder._instance.path.name, flush=True); os.kill(os.getpid(),"

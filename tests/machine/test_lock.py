@@ -3,7 +3,6 @@
 import os
 import signal
 import subprocess
-import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -12,7 +11,7 @@ from nbhelpers.errors import Unavailable
 from nbhelpers.machine import lock, measuring
 
 from ..processes import run_python
-from .conftest import as_nobody, as_root, switches
+from .conftest import as_nobody, as_root, sleeps
 
 HOLDER = """
 import sys
@@ -28,7 +27,7 @@ from nbhelpers.machine import lock
 from nbhelpers.progress import reporting
 class Said:
     after_s = 2.0
-    def show(self, line, urgent=False): print(f"{time.monotonic():.3f} {line}", flush=True)
+    def show(self, line, urgent=False): print(f"urgent={urgent} {line}", flush=True)
     def end(self, line): print("over", flush=True)
 with reporting(Said()), lock.measuring(doing="the waiter"): exec(sys.argv[-1])
 """
@@ -74,7 +73,7 @@ def test_the_wait_names_the_holder_at_once(holder, python):
     waiting = python(WAITER, "pass")
     line = waiting.stdout.readline()
     assert f"waiting: the machine is in use by process {first.pid} (30_injection)" in line
-    assert " since " in line and time.monotonic() - float(line.split()[0]) < 2
+    assert " since " in line and line.startswith("urgent=True")
     first.stdin.close()
     assert waiting.stdout.readline() == "over\n"
     assert waiting.wait(timeout=30) == 0
@@ -85,10 +84,7 @@ def test_a_wait_sleeps_until_ctrl_c(holder, python):
     holder()
     waiting = python(WAITER, "print('got it')")
     assert "waiting" in waiting.stdout.readline()
-    time.sleep(0.3)
-    before = switches(waiting.pid)
-    time.sleep(1.5)
-    assert switches(waiting.pid) == before
+    assert sleeps(waiting.pid)
     waiting.send_signal(signal.SIGINT)
     out, error = waiting.communicate(timeout=30)
     assert "got it" not in out and "KeyboardInterrupt" in error

@@ -114,6 +114,7 @@ def test_hardware_layer_measures_or_says_why_not():
         assert runs["instructions"][0] > 20 * 500 * 500
 
 
+@pytest.mark.alone
 def test_others_are_told_from_the_run():
     """A busy program besides the run is seen in others_busy_s, the work of the run is not."""
     if len(os.sched_getaffinity(0)) < 2:
@@ -129,6 +130,7 @@ def test_others_are_told_from_the_run():
     assert row["others_busy_s"] > 0.1
 
 
+@pytest.mark.alone
 def test_interrupts_of_this_machine_against_the_kernels_own_total():
     """/proc/stat sums the same interrupts; what happens between the two readings is the only
     difference.
@@ -263,6 +265,7 @@ def test_system_calls_are_counted_one_by_one():
     assert 480 < many["syscalls"] - few["syscalls"] < 560
 
 
+@pytest.mark.alone
 def test_what_hits_the_run_is_told_from_what_happens_elsewhere():
     layer = metrics("disturbances")[0]
     if any("hit_local_timer" in note or "no column" in note for note in layer.notes):

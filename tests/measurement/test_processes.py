@@ -94,6 +94,7 @@ def test_what_hides_is_found_killed_and_named(way, grouped, monkeypatch):
     assert row["message"] == "left 1 process(es) running, killed: sleep"
 
 
+@pytest.mark.alone
 @with_and_without
 def test_what_ends_by_itself_a_moment_later_is_not_left_either(grouped, monkeypatch, tmp_path):
     _use(grouped, monkeypatch)
@@ -321,6 +322,7 @@ def killed(monkeypatch):
         harness.end()
 
 
+@pytest.mark.alone
 def test_the_guardian_ends_what_a_killed_harness_started(state, killed):
     harness = killed()
     harness.kill(guardian_too=False)
@@ -328,6 +330,7 @@ def test_the_guardian_ends_what_a_killed_harness_started(state, killed):
     assert eventually(lambda: not list(state.glob("*.journal")) and not groups_of_runs())
 
 
+@pytest.mark.alone
 def test_the_next_campaign_ends_what_harness_and_guardian_left(monkeypatch, state, killed):
     """Any campaign does, with a state folder of its own: the journal is not needed."""
     harness = killed()
@@ -341,6 +344,7 @@ def test_the_next_campaign_ends_what_harness_and_guardian_left(monkeypatch, stat
     assert any("left by a run whose harness is dead" in note and "sleep" in note for note in notes)
 
 
+@pytest.mark.alone
 def test_the_journal_ends_them_too(state, killed):
     harness = killed()
     harness.kill(guardian_too=True)
@@ -362,6 +366,7 @@ with settings.make_folder(folder):
 """
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("kind", ["cgroup", "cgroup2"])
 def test_a_mitigations_group_goes_with_the_processes_that_hold_it(kind, state):
     """Version 1 as well: there is neither cgroup.kill nor cgroup.freeze."""
@@ -386,6 +391,7 @@ def test_a_mitigations_group_goes_with_the_processes_that_hold_it(kind, state):
             os.kill(pid, signal.SIGKILL)
 
 
+@pytest.mark.alone
 @pytest.mark.skipif(not shutil.which("mpirun"), reason="no MPI on this machine")
 def test_a_rank_that_calls_no_mpi_ends_with_its_harness(state, killed):
     seconds = length()

@@ -86,12 +86,14 @@ def check_truth(name: str, folder: Path) -> None:
 
 
 # a program that loses its CPU between its stamp and its call is late for good
+@pytest.mark.alone
 @pytest.mark.flaky(reruns=2)
 @pytest.mark.parametrize("name", truth.CASES)
 def test_begin_and_end_are_true_to_a_millisecond(name, tmp_path):
     check_truth(name, tmp_path)
 
 
+@pytest.mark.alone
 @pytest.mark.flaky(reruns=2)
 @pytest.mark.parametrize(
     "name",
@@ -114,6 +116,7 @@ def test_a_program_with_the_two_symbols_runs_without_noisebook(tmp_path):
     subprocess.run(program, env=os.environ | {"TRUTH": str(tmp_path / "truth")}, check=True)
 
 
+@pytest.mark.alone
 def test_where_the_region_begins_is_the_barrier(tmp_path):
     """What accompanies a run is made ready while the program waits at its begin, and replays from
     there.
@@ -165,6 +168,7 @@ def test_children_of_a_script_may_mark_the_region_and_print_its_lines(name, kind
     assert row["status"] == "ok" and row["region_seconds"] < row["wall_seconds"] - 0.05
 
 
+@pytest.mark.alone
 def test_a_line_counts_as_soon_as_it_is_written_that_far():
     """`Solving ... done`: the begin is written before the newline; errors count as output."""
     script = "printf 'Solving ... ' >&2; sleep 0.1; echo done"
@@ -194,6 +198,7 @@ class _Begins(Attachment):
         self.times.append((t0_ns, time.monotonic_ns()))
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("kind", [("^begin", "^end"), "process"])
 def test_what_follows_the_region_is_released_at_its_begin(kind):
     begins, script = _Begins(), "sleep 0.1; echo begin; sleep 0.1; echo end"
@@ -204,6 +209,7 @@ def test_what_follows_the_region_is_released_at_its_begin(kind):
         assert row["start_ns"] - row["t0_ns"] > 90_000_000 and when_ns - told_ns < 80_000_000
 
 
+@pytest.mark.alone
 @pytest.mark.long
 def test_injected_noise_counts_from_the_begin_of_the_region(tmp_path):
     """A program that sets up for 0.15 s: the noise of its 50th millisecond comes then, not before
@@ -223,6 +229,7 @@ def test_injected_noise_counts_from_the_begin_of_the_region(tmp_path):
     assert any("nobody can wait where this region begins" in note for note in injector.notes)
 
 
+@pytest.mark.alone
 def test_a_region_that_is_not_known_is_the_whole_process_and_says_so():
     runs = measure([sys.executable, "-c", WAITS_THEN_WORKS], runs=2, seconds=REPORTED)
     assert (runs["seconds"] < 0.25).all() and (runs["region_seconds"] > 0.44).all()
@@ -232,6 +239,7 @@ def test_a_region_that_is_not_known_is_the_whole_process_and_says_so():
     assert [note] == region_notes(finished(runs)) and "is not known" in note
 
 
+@pytest.mark.alone
 @pytest.mark.skipif(os.geteuid() != 0, reason="the kernel's tracers need root")
 def test_no_share_of_noise_is_above_one_whatever_the_program_reports(tmp_path):
     """The fault: noise of the whole process over the reported seconds were shares of 358 %."""

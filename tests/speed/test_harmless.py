@@ -87,8 +87,10 @@ def test_same_output(programs, folder, name):
 
 def test_setitimer_counts_its_own_signals(programs, folder):
     without, with_it, _ = both_ways(folder, programs, "profiled")
-    calls = [int(done[1]) for done in (without, with_it)]  # at a tick each: 41 to 62 in a second
-    assert min(calls) >= 40 and max(calls) <= 63
+    calls = [int(done[1]) for done in (without, with_it)]
+    # one for each 20 ms of a second, fewer where others have the CPU at a tick; of the probe's own
+    # timer there would be five times as many
+    assert min(calls) >= 10 and max(calls) <= 100
 
 
 def test_threads_leave_no_timer(programs, folder):

@@ -154,7 +154,7 @@ static void changing(void)
 
 static void short_regions(void)
 {
-    for (int region = 0; region < 1000; region++)
+    for (int region = 0; region < 300; region++)
 #pragma omp parallel
         compute(me() ? 0.02 : 0.06);
 }

@@ -209,6 +209,7 @@ def test_traced_runs_are_kept_and_a_stopped_campaign_goes_on(tmp_path, monkeypat
     pd.testing.assert_frame_equal(shown["beyond"], more["beyond"])
 
 
+@pytest.mark.alone
 @pytest.mark.long
 @needs_mpi
 def test_all_collectives_of_a_run_are_in_the_table(tmp_path, monkeypatch):
@@ -222,6 +223,7 @@ def test_all_collectives_of_a_run_are_in_the_table(tmp_path, monkeypatch):
     assert len(table) == 13 and (table["rounds"] == 2).all()
 
 
+@pytest.mark.alone
 @pytest.mark.long
 @needs_mpi
 def test_two_ranks_under_noise(tmp_path, monkeypatch):

@@ -71,6 +71,7 @@ def test_a_factor_of_each_kind_is_tried_here():
     assert {injection(INJECTED[name]) for name in SIGNS} == set(map(injection, INJECTED.values()))
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize(
     "name", [one if one in QUICK else pytest.param(one, marks=pytest.mark.long) for one in SIGNS]
 )
@@ -102,6 +103,7 @@ def _shown(pairs: list[list[float]], more: float) -> bool:
     return any(most >= sham + more for sham, most in pairs)
 
 
+@pytest.mark.alone
 def test_interrupts_are_of_the_programs_cpu_and_their_sender_is_elsewhere(binaries):
     """Function calls and shootdowns; the sender's CPU has few of them."""
     from tests.interrupts import interrupt_counts

@@ -105,6 +105,7 @@ def test_the_run_of_median_run_time_is_not_moved_by_one_that_was_disturbed(secon
     assert median_run(runs)["run"].tolist() == [chosen]
 
 
+@pytest.mark.alone
 @pytest.mark.long
 @pytest.mark.skipif(doctor().capabilities.tracer == "detours", reason="nothing traces here")
 def test_a_planted_case_goes_through_the_whole_chain(tmp_path, binaries):

@@ -171,6 +171,7 @@ def test_slow_runs_are_explained_where_their_replay_is_as_slow():
     assert answer(1.0, rounds=2).answer == CANNOT_TELL
 
 
+@pytest.mark.alone
 @pytest.mark.long
 def test_real_replays_of_both_parts_interleaved_with_the_undisturbed_program(tmp_path, binaries):
     cases = worst_cases(RUNS, EVENTS, STOLEN, NOTHING, 1)

@@ -49,7 +49,7 @@ def test_detours_of_this_machine():
 def test_fixed_time_is_a_time():
     detours = record_detours(0.1, fixed="time")
     # the last detour may reach over the end
-    assert detours.attrs["seconds"] == pytest.approx(0.1, abs=0.05)
+    assert 0 <= detours.attrs["seconds"] - 0.1 < 0.05 + detours["duration_ns"].max() / 1e9
     with pytest.raises(InputError, match="fixed"):
         record_detours(0.1, fixed="count")
 
@@ -71,6 +71,7 @@ def test_both_clocks_agree():
         assert each["verified"] == "yes" and int(each["end_ns"]) - int(each["start_ns"]) >= 20e6
 
 
+@pytest.mark.alone
 def test_being_stopped_is_seen(tmp_path):
     """A program that is stopped for 50 ms sees a detour of that length on each CPU, and takes as
     much longer.

@@ -245,6 +245,7 @@ def test_without_any_recording_of_tracepoints_there_is_nothing_and_with_some_it_
     assert with_stolen_time(events, stolen.iloc[:0]).equals(events)
 
 
+@pytest.mark.alone
 @recordable
 def test_a_recording_of_this_machine_has_the_account(tmp_path, binaries):
     tracer = Tracer(tmp_path, source="tracepoints")
@@ -257,6 +258,7 @@ def test_a_recording_of_this_machine_has_the_account(tmp_path, binaries):
     assert stolen["duration_ns"].sum() <= row["seconds"] * 1e9 * len(stolen.attrs["cpus"])
 
 
+@pytest.mark.alone
 @recordable
 def test_a_loop_beside_the_trace_shares_its_gaps_out(tmp_path, binaries):
     looped, gaps = loop_gaps(tmp_path, 2, 0.1)

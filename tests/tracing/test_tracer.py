@@ -70,7 +70,7 @@ def tracer(tmp_path, recording):
 def workload():
     if not (binary_folder() / "nbody").exists():
         pytest.skip("workloads are not built: make env")
-    return nbody(4500, 20)
+    return nbody(3000, 20)
 
 
 class Hog(Attachment):
