@@ -1,18 +1,16 @@
 """Does a progress line disturb the runs it tells of? Interleaved runs with and without a reporter,
 and who woke during them.
 
-A short program runs N times (default 60) without a reporter and N times with each: the line on a
-terminal (a pty that this process reads), and the pipe to the stage runner (its thread in a process
-of its own). Printed: ratio of mean run times with a 95 % bootstrap interval, updates, and how often
-the reading process and the threads of this one were switched to between `armed` and the end of a
-run. A wake-up there is a fault.
+A short program runs N times (default 60) without a reporter and N times with the line on a terminal
+(a pty that another process reads), as commands and stages have it. Printed: ratio of mean run times
+with a 95 % bootstrap interval, updates, and how often the reading process and the threads of this
+one were switched to between `armed` and the end of a run. A wake-up there is a fault.
 """
 
 import os
 import pty
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -20,18 +18,11 @@ import pandas as pd
 
 from nbhelpers import progress
 from nbhelpers.measurement import Attachment, Campaign, Cell, finished
-from nbhelpers.progress import Pipe, Stream, reporting
+from nbhelpers.progress import Stream, reporting
 from nbhelpers.statistics import bootstrap_ratio
 from nbhelpers.workloads import nbody
 
 RUNS, BLOCK, BODIES = int(sys.argv[1]) if sys.argv[1:] else 60, 5, 4000
-LISTENER = """
-import sys, time
-from nbhelpers.stage_line import StageLine, listening
-with listening(StageLine("benchmark"), sys.argv[1]):
-    print("ready", flush=True)
-    sys.stdin.read()
-"""
 
 
 class Switches(Attachment):
@@ -94,31 +85,20 @@ def measure(reporter, reader: int | None, count: int) -> pd.DataFrame:
 
 
 def main() -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        listener = subprocess.Popen(
-            [sys.executable, "-c", LISTENER, folder],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            stderr=subprocess.DEVNULL,
-        )
-        listener.stdout.readline()
-        ours, theirs = pty.openpty()
-        cat = subprocess.Popen(
-            ["cat"], stdin=ours, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-        )
-        reporters = {
-            "none": (None, None),
-            "terminal": (Counted(Stream(os.fdopen(theirs, "w"), 0.0)), cat.pid),
-            "stage": (Counted(Pipe(str(Path(folder) / "progress"))), listener.pid),
-        }
-        random, parts = np.random.default_rng(1), []
-        measure(None, None, 3)  # warm
-        for _ in range(RUNS // BLOCK):
-            for name in random.permutation(list(reporters)):
-                parts.append(measure(*reporters[name], BLOCK).assign(reporter=name))
-        listener.communicate()
-        cat.kill()
+    ours, theirs = pty.openpty()
+    cat = subprocess.Popen(
+        ["cat"], stdin=ours, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    reporters = {
+        "none": (None, None),
+        "terminal": (Counted(Stream(os.fdopen(theirs, "w"), 0.0)), cat.pid),
+    }
+    random, parts = np.random.default_rng(1), []
+    measure(None, None, 3)  # warm
+    for _ in range(RUNS // BLOCK):
+        for name in random.permutation(list(reporters)):
+            parts.append(measure(*reporters[name], BLOCK).assign(reporter=name))
+    cat.kill()
     runs = pd.concat(parts, ignore_index=True)
     base = runs[runs.reporter == "none"]
     for name, (reporter, _) in list(reporters.items())[1:]:

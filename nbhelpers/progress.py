@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator
 from operator import length_hint
 from typing import Protocol, TypeVar
 
-FIFO = "NOISEBOOK_PROGRESS"  # names the pipe to the stage runner, in the environment of its kernel
+HEAD = "NOISEBOOK_PROGRESS"  # what stands before each line of a stage, in its kernel's environment
 EVERY_S = 0.5
 LONG_S = 2.0  # what takes longer is shown
 PLAIN_EVERY_S = 30.0
@@ -229,10 +229,10 @@ def _end(shown: Task) -> None:
 
 
 def _found() -> Reporter | None:
-    """The stage runner's pipe, the notebook, the terminal, or nowhere."""
+    """The terminal or log of `make paper`, the notebook, the terminal, or nowhere."""
     # taken out: the programs that are measured get the same environment with and without
-    if path := os.environ.pop(FIFO, None):
-        return Pipe(path)
+    if head := os.environ.pop(HEAD, None):
+        return Stream(sys.__stderr__, 0.0, head=head)  # sys.stderr is the notebook's
     shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
     if getattr(shell, "kernel", None) is not None:
         return Notebook(shell)
@@ -251,15 +251,19 @@ class Stream:
         How long something takes before it is shown.
     every_s
         Between two lines of a log.
+    head
+        What stands before each line; with it no line stays when something is over.
     """
 
-    def __init__(self, stream, after_s: float = LONG_S, every_s: float = PLAIN_EVERY_S):
-        self.stream, self.after_s, self.every_s = stream, after_s, every_s
+    def __init__(
+        self, stream, after_s: float = LONG_S, every_s: float = PLAIN_EVERY_S, head: str = ""
+    ):
+        self.stream, self.after_s, self.every_s, self.head = stream, after_s, every_s, head
         self._last_s, self._line = -every_s, ""
 
     def show(self, line: str, urgent: bool = False) -> None:
         """Overwrite the line; or write it, if the last is long ago, or if it will stay."""
-        now_s = time.monotonic()
+        now_s, line = time.monotonic(), self.head + line
         if width := _columns(self.stream):
             line = line[: max(width - 1, 1)]
             self._write(f"\r{line.ljust(len(self._line))}")
@@ -271,6 +275,7 @@ class Stream:
 
     def end(self, line: str) -> None:
         """Leave this line, or none."""
+        line = "" if self.head else line
         if _columns(self.stream):
             self.show(line)
             self._write("\n" if line else "\r")
@@ -323,28 +328,3 @@ class Notebook:
 def _as_html(line: str) -> str:
     small = f"<small>{html.escape(line)}</small>"
     return f"<div class='noisebook-progress'>{small}</div>" if line else ""
-
-
-class Pipe:
-    """Lines to the stage runner. A pipe that is full or has no reader loses them: nothing waits for
-    a line.
-    """
-
-    after_s = 0.0
-
-    def __init__(self, path: str):
-        self._fd = None
-        with contextlib.suppress(OSError):
-            self._fd = os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-
-    def show(self, line: str, urgent: bool = False) -> None:
-        """Send the line."""
-        self._send("!" if urgent else "=", line)
-
-    def end(self, line: str) -> None:
-        """Say that it is over."""
-        self._send(".", line)
-
-    def _send(self, mark: str, line: str) -> None:
-        if self._fd is not None:
-            os.write(self._fd, f"{mark}{' '.join(line.split())}\n".encode())

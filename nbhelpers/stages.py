@@ -30,7 +30,7 @@ from .progress import for_command
 from .reading import read_json
 from .records import SEAL
 from .schemas import jsonschema
-from .stage_line import StageLine, engine, listening, outlook, shown
+from .stage_line import outlook, shown, stage_seconds
 from .stage_records import record_of
 from .study import NO_STAGES, PAPER, STARTER, Study, notebook_files
 
@@ -136,15 +136,14 @@ def run_stage(stage: str, profile: str) -> Path:
     running, failed = (folder / f"{stage}.{state}.ipynb" for state in ("running", "failed"))
     failed.unlink(missing_ok=True)
     shutil.rmtree(study.results)  # what an older notebook saved there must not reach the paper
-    with shown(stage, profile) as line, _stage_lock(study):
+    with shown(stage, stage_seconds(stage, profile)), _stage_lock(study):
         try:
-            wanted["code"] = _execute(stage, running, wanted["parameters"], line)
+            wanted["code"] = _execute(stage, running, wanted["parameters"])
         except BaseException:
             if running.exists():
                 running.replace(failed)
             raise
         notebook = running.replace(folder / f"{stage}.ipynb")
-        line.at("writing its page")
         page = _export(study, notebook)
     wanted["code"] |= digests(modules("nbhelpers.page", "nbhelpers.paper"))
     write_json(study.build / "provenance" / f"{stage}.json", _provenance(study, wanted, began))
@@ -175,9 +174,9 @@ def run_program_study(program_study: "ProgramStudy", parameters: dict) -> Path:
     check_parameters(STARTER, parameters, notebook_of(STARTER))
     folder.mkdir(parents=True, exist_ok=True)
     executed, page = folder / f"{STARTER}.ipynb", folder / "why.html"
-    with shown(STARTER) as line:
+    with shown(STARTER):
         try:
-            _execute(STARTER, executed, parameters, line)
+            _execute(STARTER, executed, parameters)
         except Exception as error:
             raise InputError(_failed(error, executed)) from None
     export_page(executed, page, hide_code=True)
@@ -230,9 +229,8 @@ def _provenance(study: Study, wanted: dict, began: float) -> dict:
     }
 
 
-def _execute(stage: str, output: Path, parameters: dict, line: StageLine) -> dict[str, str]:
+def _execute(stage: str, output: Path, parameters: dict) -> dict[str, str]:
     """The files of ours that the notebook's kernel has loaded, with their digests."""
-    line.at("starting its kernel")
     jsonschema()  # for papermill, which takes three seconds more without
     import papermill
     from traitlets.config import Config
@@ -240,9 +238,10 @@ def _execute(stage: str, output: Path, parameters: dict, line: StageLine) -> dic
     source = notebook_of(stage)
     # Sockets in a folder of this stage alone: no other user can listen, and no stage that runs at
     # the same time (make -j) can mistake them for its own. A failed cell's error reaches us as a
-    # message; the kernel would only log its end.
-    arguments = ["--IPKernelApp.log_level=50", f"--ext={EXTENSION}"]
-    with tempfile.TemporaryDirectory(prefix="noisebook-") as folder, listening(line, folder):
+    # message; the kernel would only log its end. Its standard error stays ours: it shows the line.
+    arguments = ["--IPKernelApp.log_level=50", "--IPKernelApp.capture_fd_output=False"]
+    arguments.append(f"--ext={EXTENSION}")
+    with tempfile.TemporaryDirectory(prefix="noisebook-") as folder:
         kernel = {
             "KernelManager": {"transport": "ipc", "ip": f"{folder}/kernel"},
             "NotebookClient": {"extra_arguments": arguments},
@@ -256,7 +255,6 @@ def _execute(stage: str, output: Path, parameters: dict, line: StageLine) -> dic
             parameters=parameters,
             kernel_name="python3",
             cwd=str(source.parent),
-            engine_name=engine(line),
             progress_bar=False,
             start_timeout=120,
             config=Config(kernel),
@@ -365,8 +363,6 @@ def _stop_cleanly() -> None:
 
 def _run_and_print(stage: str, profile: str) -> None:
     began = time.monotonic()
-    if not sys.stderr.isatty():
-        print(f"{stage} ...", flush=True)
     page = run_stage(stage, profile)
     print(f"{stage}  {time.monotonic() - began:.0f} s  {os.path.relpath(page)}", flush=True)
 

@@ -16,7 +16,6 @@ import pytest
 
 from nbhelpers import progress
 from nbhelpers.progress import Stream, each, for_command, reporting, task
-from nbhelpers.stage_line import StageLine, listening
 
 from .processes import run_python
 
@@ -160,37 +159,40 @@ def test_a_log_has_a_plain_line_now_and_then(monkeypatch):
         assert progress._state.reporter.stream is log
 
 
-def test_a_kernel_reports_through_the_pipe_to_the_stages_line(tmp_path):
-    noted = Noted()
-    plan = {"00-machine": 5.0, "10-trace-collection": 90.0, "15-account": 30.0, "90-paper": None}
-    line = StageLine("10-trace-collection", plan, noted)
-    line.at("Runs")
-    code = (
-        "import os\nfrom nbhelpers import progress\nwith progress.task('measuring nbody', 4,"
-        " 'runs', urgent=True): assert 'NOISEBOOK_PROGRESS' not in os.environ"
+@pytest.mark.timeout(120)
+def test_a_stages_kernel_shows_the_line_on_the_terminal_of_make(tmp_path):
+    """A kernel started as `stages` starts it: the line is on the terminal, not in the notebook, and
+    programs that are measured do not see its head.
+    """
+    cell = (
+        "import os\nfrom nbhelpers.progress import task\n"
+        "with task('measuring nbody', 4, 'runs', urgent=True):\n"
+        "    assert 'NOISEBOOK_PROGRESS' not in os.environ"
     )
-    with listening(line, tmp_path):
-        run_python(code, check=True)
-        while len(noted.lines) < 3:
-            time.sleep(0.01)
-    head = "[2/4] 10-trace-collection 0 s of about 90 s, 120 s left in all:  "
-    assert noted.lines[0] == head + "Runs"
-    assert noted.lines[1].endswith("left in all:  measuring nbody: 0 of 4 runs")
-    assert noted.lines[2].endswith("Runs"), "when it is over, the cell goes on"
-    assert progress.FIFO not in os.environ
+    code = f"""
+import nbformat
+from nbhelpers import stages
+from nbhelpers.stage_line import shown
+cells = [nbformat.v4.new_code_cell({cell!r})]
+nbformat.write(nbformat.v4.new_notebook(cells=cells), {str(tmp_path / "a.ipynb")!r})
+stages.notebook_of = lambda stage: __import__("pathlib").Path({str(tmp_path / "a.ipynb")!r})
+with shown("10-trace-collection", 90.0):
+    stages._execute("a", {str(tmp_path / "b.ipynb")!r}, {{}})
+print("NOISEBOOK_PROGRESS" in __import__("os").environ)
+"""
+    shown, printed = on_a_terminal(code)
+    head = "10-trace-collection (about 90 s): "
+    lines = [line.strip() for line in shown.split("\r")]
+    assert f"{head}starting" in lines and f"{head}measuring nbody: 0 of 4 runs" in lines, shown
+    assert lines[-1] == "" and "\n" not in shown.split("starting")[-1], "nothing stays"
+    assert "measuring" not in "".join(map(str, made_outputs(tmp_path / "b.ipynb")))
+    assert printed == "False\n"
 
 
-def test_a_pipe_that_nobody_reads_holds_up_nothing(tmp_path):
-    os.mkfifo(tmp_path / "pipe")
-    pipe = progress.Pipe(str(tmp_path / "pipe"))
-    with reporting(pipe), task("nobody listens", urgent=True):
-        pass
-    reader = os.open(tmp_path / "pipe", os.O_RDWR)
-    with reporting(progress.Pipe(str(tmp_path / "pipe"))):
-        for _ in range(1000):
-            with task("x" * 300, urgent=True):
-                pass
-    os.close(reader)
+def made_outputs(path: Path) -> list:
+    import nbformat
+
+    return [out for cell in nbformat.read(path, 4).cells for out in cell.get("outputs", [])]
 
 
 NOTEBOOK = """
