@@ -28,7 +28,8 @@ class GpuSetting(Action):
     what
         "clocks", "fan" or "persistence".
     share
-        Of the highest clock, at most; or of the fan's full speed.
+        Share of the highest clock that is the upper limit, or of the fan's full speed; above 0, at
+        most 1.
     """
 
     what: str

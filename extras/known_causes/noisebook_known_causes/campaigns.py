@@ -37,14 +37,14 @@ def cause_campaign(
     Parameters
     ----------
     folder
-        Of the campaign; None: in memory only. The victim's file lies in a private folder for
+        The campaign's folder; None: in memory only. The victim's file lies in a private folder for
         temporary files, and is removed at the end.
     cause
         Its id.
     runs
         All runs, a multiple of four; of two causes, what is left by blocks of six is not run.
     seed
-        Of the order.
+        Seed of the random order of the runs.
     layers
         Metric layers that accompany every run.
     dose
@@ -133,7 +133,7 @@ def cause_runs(
     names
         Ids; causes that cannot be planted here are not measured.
     runs, seed, layers
-        Of each campaign.
+        Number of runs, seed and metric layers of each campaign; see `cause_campaign`.
     recorded_only
         True: use recorded data, plant nothing.
 
@@ -161,7 +161,7 @@ def planting_error(name: str) -> NoisebookError | None:
     Parameters
     ----------
     name
-        Of the cause.
+        Id of the cause.
     """
     cause = known_cause(name)
     try:
@@ -177,7 +177,7 @@ def not_planted_sentences(names: Sequence[str], planted: Mapping[str, pd.DataFra
     Parameters
     ----------
     names
-        Of causes, as passed to `cause_runs`.
+        Ids of the causes, as passed to `cause_runs`.
     planted
         What it returned.
     """

@@ -47,9 +47,10 @@ class Victim:
     file
         What it needs in the scratch folder: map, disk, text or source.
     start
-        See `nbhelpers.workloads.Workload`.
+        Where the program waits for the common start: "mark", "main" or "exec", as in
+        `nbhelpers.workloads.Workload`.
     threads
-        Of OpenMP; two threads have two CPUs. 0: it knows nothing of OpenMP.
+        Number of OpenMP threads; two threads get two CPUs. 0: the program does not use OpenMP.
     """
 
     id: str
@@ -84,11 +85,11 @@ class Cause:
     parts
         Ids of the causes that are planted; two where they come together.
     plants
-        Of each part: its kind and the parameters of that kind.
+        One mapping a part: its kind, and the parameters of that kind.
     doses
-        By name (weak, medium, strong), the strongest last.
+        Doses by name (weak, medium, strong), the strongest last.
     unit
-        Of the doses' amounts.
+        Unit of the doses' amounts.
     shown_by
         Columns that show the cause itself, with * for any text. An attribution is right if its
         first factor has one of them.

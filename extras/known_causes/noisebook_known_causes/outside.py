@@ -109,7 +109,7 @@ class Tracer(Attachment):
     Parameters
     ----------
     path
-        Of strace.
+        Path of the program strace.
     of_sleeper
         It traces a program that sleeps in place of ours.
     """

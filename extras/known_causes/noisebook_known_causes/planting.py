@@ -84,9 +84,9 @@ class DroppedFile(Attachment):
     Parameters
     ----------
     path
-        Of the file.
+        Path of the file.
     share
-        Of the file, from its beginning.
+        Share of the file that is dropped, from its beginning (0 to 1).
     """
 
     def __init__(self, path: Path, share: float = 1.0):

@@ -51,9 +51,9 @@ def explained_cause(runs: pd.DataFrame, seed: int = 0, **options: Any) -> Explan
     Parameters
     ----------
     runs
-        Of `cause_campaign`, or any other runs table.
+        Runs table of `cause_campaign`, or any other runs table.
     seed, options
-        Of `explain`.
+        Passed to `explain`.
 
     Returns
     -------
@@ -71,7 +71,7 @@ def score_causes(runs: Mapping[str, pd.DataFrame], seed: int = 0) -> pd.DataFram
     runs
         Cause id -> runs table with the column `truth`.
     seed
-        Of the attribution.
+        Seed of the attribution.
 
     Returns
     -------
@@ -184,7 +184,7 @@ def score_nothing(
     shuffles
         Shuffled tables of each campaign.
     seed
-        Of the shuffles and of the attribution.
+        Seed of the shuffles and of the attribution.
 
     Returns
     -------

@@ -86,7 +86,7 @@ def answers_of(
     attribute
         Takes blind runs, returns the columns that it names; default: `explain`.
     half, folder
-        Of `bench_tables`.
+        Half of the bench, and its folder; see `bench_tables`.
 
     Returns
     -------
@@ -112,7 +112,7 @@ def score(
         between; empty: nothing was found; a rate may be named by its counter), `factor` (an id of
         data/knowledge/factors, or empty). A table without a row counts as "nothing found".
     half, folder
-        Of `bench_tables`.
+        Half of the bench, and its folder; see `bench_tables`.
 
     Returns
     -------
@@ -190,7 +190,7 @@ def right_columns(one: BenchTable) -> tuple[str, ...]:
 
 
 def _part_patterns(one: BenchTable, part: str) -> tuple[str, ...]:
-    """Of one of two causes; of its trail, where the table has no column of it."""
+    """Patterns of the columns that show one of two causes; where there is none, of its trail."""
     cause = known_cause(part)
     return cause.on_victim if any_shows(one.blind.columns, cause.on_victim) else cause.trail
 

@@ -43,7 +43,7 @@ class BenchTable:
         "planted"; "undisturbed": the runs without the cause alone; "shuffled": all of them with the
         run times in random order.
     cause, dose
-        Of the planted table.
+        Cause and dose of the planted table that it was made from.
     half
         "development" or "held-out".
     runs
@@ -83,7 +83,7 @@ def bench_tables(
     half
         "development", or "held-out": only for a final score, never for choosing between methods.
     folder
-        Of the bench; None: `bench_folder`.
+        Folder of the bench; None: `bench_folder`.
     kinds
         "planted", "shuffled", "undisturbed".
 
@@ -209,7 +209,7 @@ def write_table(folder: str | Path, cause: str, doses: dict[str, pd.DataFrame]) 
     Parameters
     ----------
     folder
-        Of the bench.
+        Folder of the bench.
     cause
         Its id.
     doses

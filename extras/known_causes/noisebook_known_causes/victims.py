@@ -102,7 +102,7 @@ def input_file(kind: str, letters: float = 0.0) -> "VictimFile":
     kind
         "map" or "disk" (16 MiB that do not compress), "text" (1 MiB of words) or "source" (C++).
     letters
-        Of a text: the share of it that is of four letters, where gzip searches longer.
+        Share of a text (0 to 1) that consists of four letters, where gzip searches longer.
     """
     return VictimFile(input_path(kind, letters), functools.partial(_input, kind, letters))
 

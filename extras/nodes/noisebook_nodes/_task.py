@@ -41,7 +41,7 @@ def measure_round(job: bytes, folder: str, node: str) -> str:
     job
         A pickled `(workload, runs, metrics)`.
     folder
-        Of the node.
+        Folder of the node.
     node
         Its name.
     """

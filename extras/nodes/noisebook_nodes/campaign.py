@@ -49,7 +49,7 @@ def measure_on_nodes(
     Parameters
     ----------
     workers
-        Of `local_workers`, `slurm_workers` or `pbs_workers`, or any Dask cluster.
+        A cluster of `local_workers`, `slurm_workers` or `pbs_workers`, or any Dask cluster.
     command
         A `Workload`, or a command for `nbhelpers.program`. It must exist on all nodes; the variable
         NOISEBOOK_NODE has the node's name.
@@ -66,12 +66,13 @@ def measure_on_nodes(
     restart_s
         How long to wait for the worker of a node to come back; then the node is left out.
     keywords
-        Of `nbhelpers.program`.
+        Keywords of `nbhelpers.program`, for a command.
 
     Returns
     -------
     DataFrame
-        See `recorded_on_nodes`; `attrs["notes"]` says what was lost and what was done again.
+        Runs of all nodes, with the columns of `recorded_on_nodes`; `attrs["notes"]` says what was
+        lost and what was done again.
 
     Raises
     ------
@@ -105,13 +106,13 @@ def recorded_on_nodes(folder: str | os.PathLike) -> pd.DataFrame:
     Parameters
     ----------
     folder
-        As of `measure_on_nodes`.
+        The folder in which `measure_on_nodes` stored the runs.
 
     Returns
     -------
     DataFrame
-        As of `nbhelpers.recorded_runs`, with the columns `node` and `node_round` (from 0). The
-        machine, doctor and calibration of a node lie in ``FOLDER/NODE/node.json``.
+        One row a run: the columns of `nbhelpers.recorded_runs`, and `node` and `node_round` (from
+        0). The machine, doctor and calibration of a node lie in ``FOLDER/NODE/node.json``.
 
     Raises
     ------

@@ -24,7 +24,7 @@ def compare_nodes(
     Parameters
     ----------
     runs
-        Of `measure_on_nodes` or `recorded_on_nodes`.
+        Runs of `measure_on_nodes` or `recorded_on_nodes`.
     outcome
         Column that is judged; None: what the program is judged by.
     margin

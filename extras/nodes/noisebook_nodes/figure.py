@@ -30,9 +30,9 @@ def figure_nodes(
     Parameters
     ----------
     runs
-        Of `measure_on_nodes` or `recorded_on_nodes`; only rows of status "ok" are drawn.
+        Runs of `measure_on_nodes` or `recorded_on_nodes`; only rows of status "ok" are drawn.
     table
-        Of `compare_nodes`, made of the same runs.
+        Table that `compare_nodes` made of the same runs.
     outcome
         Column to draw; None: what the program is judged by.
     most

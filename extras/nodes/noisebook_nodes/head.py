@@ -47,7 +47,7 @@ def run_on_nodes(
     noise
         A config for all nodes (co-scheduled noise), one for each, or None.
     timeout_s
-        Of the whole run.
+        Time limit of the whole run, in seconds.
     host
         Address at which the nodes reach this machine; None: its name, or this machine's own
         (127.0.0.1) where there is one node.

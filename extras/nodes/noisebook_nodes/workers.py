@@ -117,8 +117,8 @@ def slurm_workers(nodes: int, walltime: str = "01:00:00", **options: Any) -> Any
     walltime
         Longest time of a node, HH:MM:SS; the campaign goes on in a later call.
     options
-        Of `dask_jobqueue.SLURMCluster`, such as queue, account, interface. Without memory or
-        job_mem a job has all memory of its node.
+        Keywords of `dask_jobqueue.SLURMCluster`, such as queue, account, interface. Without memory
+        or job_mem a job has all memory of its node.
 
     Returns
     -------
@@ -145,20 +145,20 @@ def pbs_workers(nodes: int, walltime: str = "01:00:00", **options: Any) -> Any:
     Parameters
     ----------
     nodes, walltime
-        As of `slurm_workers`.
+        Number of nodes, and longest time of a node, HH:MM:SS; see `slurm_workers`.
     options
-        Of `dask_jobqueue.PBSCluster`, such as queue, account, interface. PBS may hold the program
-        to memory, which is 1 GB unless it is named.
+        Keywords of `dask_jobqueue.PBSCluster`, such as queue, account, interface. PBS may hold the
+        program to memory, which is 1 GB unless it is named.
 
     Returns
     -------
     PBSCluster
-        As of `slurm_workers`.
+        To use in a `with` block; `job_script()` shows what is submitted.
 
     Raises
     ------
     InputError, RunError, Unavailable
-        As of `slurm_workers`.
+        Fewer than no nodes, a job that PBS refused, or no dask-jobqueue or PBS here.
     """
     return _scaled("PBSCluster", "qsub", nodes, PBS_EXCLUSIVE, walltime, options)
 
@@ -221,7 +221,7 @@ def submit_again(cluster: Any, worker: str, node: str) -> None:
     Parameters
     ----------
     cluster
-        Of `slurm_workers`, `pbs_workers` or `local_workers`, or any Dask cluster.
+        A cluster of `slurm_workers`, `pbs_workers` or `local_workers`, or any Dask cluster.
     worker
         Dask's name of the worker.
     node

@@ -216,7 +216,7 @@ def test_a_lost_job_is_submitted_again_and_slurm_is_asked_for_its_node(
 
 def test_workers_that_do_not_come_are_said():
     class Queue:
-        """Of the workers that were asked for so many are there."""
+        """A client with `here` workers: waiting for more of them ends in a TimeoutError."""
 
         def __init__(self, here):
             self.here = here

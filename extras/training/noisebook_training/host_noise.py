@@ -67,9 +67,9 @@ def measured_steps(
     Parameters
     ----------
     folder
-        Of the campaigns, one a case; the noise is stored beside its campaign.
+        Holds the campaigns, one a case; the noise is stored beside its campaign.
     steps, runs
-        Of a run; of each cell.
+        Steps of a run, and runs of each cell.
     recorded_only
         True: use recorded data, measure nothing.
 
@@ -112,7 +112,7 @@ def measured_steps(
 def predicted_and_measured(
     steps: pd.DataFrame, configs: Mapping[str, NoiseConfig]
 ) -> dict[str, pd.DataFrame]:
-    """By case, `side` ("measured", "predicted") and `step_ms` of all its injected steps."""
+    """All injected steps by case: `side` ("measured" or "predicted") and `step_ms`."""
     tables = {}
     for case, config in configs.items():
         quiet, noisy = _cells(steps, case)

@@ -22,7 +22,7 @@ def predicted_steps(
         `start_ns`, `duration_ns` from the begin of the loop, on its CPU. They do not begin again:
         a loop that outlasts them is quiet from then on.
     steps
-        Of a loop.
+        Number of steps of a loop.
     draws
         Loops.
 

@@ -32,7 +32,7 @@ class WhatIf:
     Parameters
     ----------
     job
-        As recorded.
+        The job as it was recorded.
     graph
         What waits for what in a step.
     net_s

@@ -71,7 +71,7 @@ def step_schedule(
     Parameters
     ----------
     replicas
-        Of the schedule; None: as many as were recorded.
+        Number of replicas of the schedule; None: as many as were recorded.
     seconds
         float64 [O, replicas]; what each operation takes. None: the recorded replicas in turn, in
         the first step.

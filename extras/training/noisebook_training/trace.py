@@ -112,7 +112,7 @@ def read_job(path: str | Path, name: str = "") -> TrainingJob:
         One row an operation: `dp_rank`, `stage`, `step`, `optype`, `start_ts` and `duration` in
         seconds, `seq_id`, `mc`.
     name
-        Of the job; otherwise the file's.
+        Name of the job; empty: the file's name.
 
     Raises
     ------
