@@ -101,9 +101,9 @@ def measure_edges(
     Parameters
     ----------
     folder
-        Of a campaign of `run_traced_loop`: measured or continued there.
+        The campaign's folder; `run_traced_loop` measures there, or goes on there.
     runs
-        Of the loop.
+        Number of runs of the loop.
     seconds
         Undisturbed time that a loop needs.
     recorded_only

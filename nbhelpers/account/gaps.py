@@ -24,7 +24,7 @@ def loop_gaps(
     Parameters
     ----------
     folder, runs, seconds, recorded_only
-        As in `run_traced_loop`.
+        Folder, number of runs, seconds of a loop, and whether only to read; see `run_traced_loop`.
 
     Returns
     -------

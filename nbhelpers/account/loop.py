@@ -32,7 +32,7 @@ class LoopRun:
     run
         Number of the run.
     folder
-        Of the campaign.
+        The campaign's folder.
     """
 
     run: int
@@ -87,9 +87,9 @@ def run_traced_loop(
     Parameters
     ----------
     folder
-        Of runs, gaps and traces.
+        Folder for runs, gaps and traces.
     runs
-        Of the loop.
+        Number of runs of the loop.
     seconds
         Undisturbed time that a loop needs.
     recorded_only

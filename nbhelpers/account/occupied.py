@@ -48,7 +48,7 @@ def occupied_intervals(
     stolen
         What the hypervisor took in these runs (`stolen_times`); may have no rows.
     edges
-        Of `measure_edges`.
+        Length of the ways out and in, as `measure_edges` returns them.
     runs
         Runs table, which ends the intervals at the end of the timed region; None: they may exceed
         it by a way out.
@@ -82,7 +82,7 @@ def held_intervals(events: pd.DataFrame) -> pd.DataFrame:
     Parameters
     ----------
     events
-        As of `occupied_intervals`.
+        Noise events of one or more runs.
 
     Returns
     -------

@@ -57,7 +57,8 @@ def fit_sensitivity(slower: np.ndarray, log_ns: np.ndarray) -> Sensitivity:
     Parameters
     ----------
     slower, log_ns
-        Of `computing_of_runs`.
+        The two results of `computing_of_runs` as arrays: float64 [R, len(SLOWER)] and [R] of R
+        runs.
     """
     by, spread = np.array([PRIOR[name][0] for name in SLOWER]), 0.0
     for _ in range(_ROUNDS):

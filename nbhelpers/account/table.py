@@ -45,7 +45,7 @@ class Account:
     held
         When others had a CPU on which no thread of the program was (`held_intervals`).
     seed
-        Of the bootstrap.
+        Seed of the bootstrap.
 
     Raises
     ------
@@ -89,13 +89,13 @@ class Account:
         Parameters
         ----------
         runs, speed, waits
-            As of `Account`.
+            Finished runs, samples of the speed probe, and busy times of threads; see `Account`.
         events
             Noise events of these runs, or more (`read_traces`).
         stolen
             What the hypervisor took (`stolen_times`).
         edges
-            Of `measure_edges`.
+            Length of the ways out and in, as `measure_edges` returns them.
         """
         occupied = occupied_intervals(events, stolen, edges, runs)
         return cls(runs, occupied, speed, waits, held_intervals(events))

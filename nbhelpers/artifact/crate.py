@@ -155,7 +155,7 @@ def describe_crate(profile: str, records: list[dict], members: Iterable[Member])
     Parameters
     ----------
     profile
-        Of the study.
+        Name of the study's profile.
     records
         Provenance of its stages; the newest time is the date of publication, so that the same
         study gives the same bytes.

@@ -147,7 +147,7 @@ def without_names(content: bytes, path: PurePosixPath, names: Names) -> bytes:
     Parameters
     ----------
     content
-        Of the file: text, packed text (.gz, .xz), a table (.parquet), or anything else.
+        The file's bytes: text, packed text (.gz, .xz), a table (.parquet), or anything else.
     path
         Its name tells which.
     names

@@ -124,9 +124,9 @@ def adopt(path: str | Path, name: str) -> str:
     Parameters
     ----------
     path
-        Of the zip.
+        Path of the zip.
     name
-        Of the profile here, such as ``"shared-quick"``.
+        Name of the profile here, such as ``"shared-quick"``.
 
     Returns
     -------

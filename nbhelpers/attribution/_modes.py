@@ -78,7 +78,7 @@ def modes_of(values: np.ndarray, random: np.random.Generator) -> Modes:
     Parameters
     ----------
     values
-        Of n runs in the order in which they were measured; not all equal.
+        Outcomes of n runs, float64 [n], in the order in which they were measured; not all equal.
     random
         For the bootstrap samples.
     """

@@ -28,7 +28,7 @@ class OneClass:
     Attributes
     ----------
     log_likelihood
-        Of the counts, with bins as the unit of length.
+        Log-likelihood of the counts, with bins as the unit of length.
     peak, powers, scales
         Parameters; powers and scales have a column for the left and one for the right side.
     """

@@ -91,7 +91,7 @@ def find_cutoff(values: object, seed: int = 0, higher_is_better: bool = False) -
     values
         Run times, array of n; missing values are refused.
     seed
-        Of the bootstrap samples.
+        Seed of the bootstrap samples.
     higher_is_better
         The values are throughputs or the like; the slow runs are the low ones.
 

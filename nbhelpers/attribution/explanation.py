@@ -42,8 +42,8 @@ class Explanation:
     found
         Whether anything does, at a p-value of at most 0.01.
     p_value
-        Of the whole search, by rearranged outcomes; NaN if there was nothing to search, or no null
-        was computed.
+        p-value of the whole search, from rearranged outcomes; NaN if there was nothing to search,
+        or no null was computed.
     factors
         DataFrame, a row a group of counters that move together, or a category; empty if nothing was
         found. Index rank: first what is a factor on its own, then by rank correlation with the
@@ -83,7 +83,7 @@ class Explanation:
     summary
         The result in words.
     unit
-        Of the outcome.
+        Unit of the outcome.
     """
 
     found: bool
@@ -143,7 +143,7 @@ def explain(
     exclude
         Columns that may not explain.
     seed
-        Of folds, shuffles and bootstraps; the same runs and seed give the same explanation.
+        Seed of folds, shuffles and bootstraps; the same runs and seed give the same explanation.
     permutations
         Rearranged outcomes of the null, at least 200 for a p-value of 0.01. 0: no null,
         and nothing is claimed.

@@ -46,9 +46,9 @@ class Grouped:
     search, found
         The search, and what it saw.
     names, values
-        Of the columns.
+        Names of the k columns of numbers, and their values, n × k.
     categories
-        Of the table.
+        The columns that are categories.
     slow
         Which runs are slow.
     groups

@@ -25,7 +25,7 @@ def correlation_groups(strength: np.ndarray) -> list[np.ndarray]:
     Parameters
     ----------
     strength
-        Of `correlation_strength`.
+        Matrix of `correlation_strength`, k × k, 0 to 1.
 
     Returns
     -------

@@ -24,7 +24,7 @@ def kind_of(column: str) -> str | None:
     Parameters
     ----------
     column
-        Of a runs table.
+        Name of a column of a runs table.
 
     Returns
     -------

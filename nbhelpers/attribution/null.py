@@ -35,9 +35,10 @@ class Null:
     Attributes
     ----------
     p_value
-        Of the search.
+        p-value of the whole search.
     column_p_values, category_p_values
-        Of each alone, corrected for everything that was searched (Westfall and Young's maximum).
+        p-values of each column and category, corrected for everything that was searched (Westfall
+        and Young's maximum).
     surrogates
         What the outcomes were compared with, in words.
     """
@@ -56,7 +57,7 @@ def null_distribution(
     Parameters
     ----------
     search
-        Of the outcomes as they are.
+        The search of the outcomes as they are.
     order
         What the order of the runs has to do with the outcome; None: nothing.
     count
@@ -64,7 +65,7 @@ def null_distribution(
     level
         p-value that decides; a kind that is not rejected at it ends the work.
     seed
-        Of the rearrangements.
+        Seed of the rearrangements.
 
     Notes
     -----
@@ -129,11 +130,11 @@ def rearranged(
     columns
         Numbers, a row a run, in the order of measuring.
     outcome
-        Of the same runs.
+        Outcomes of the same runs.
     count
         Rearrangements of each kind.
     seed
-        Of the rearrangements.
+        Seed of the rearrangements.
 
     Examples
     --------

@@ -24,8 +24,8 @@ def unfitted(size: int, seed: int = 0) -> DecisionTreeClassifier:
     size
         Number of runs: a leaf holds 1 % of them, three at least.
     seed
-        Of the order in which columns are looked at: of two that split equally well the first is
-        taken.
+        Seed of the order in which columns are looked at: of two that split equally well the first
+        is taken.
     """
     return DecisionTreeClassifier(
         max_depth=DEPTH,

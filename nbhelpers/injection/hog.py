@@ -36,7 +36,7 @@ class Hog(Attachment):
     schedule
         CPU -> blocks (start_ns, length_ns), in order, not overlapping, at most 0.9 s at a stretch.
     priority
-        Of SCHED_FIFO, 1 to 98; 0: an ordinary process.
+        Priority under SCHED_FIFO, 1 to 98; 0: an ordinary process.
     roam
         Let each process go to any CPU; otherwise it stays on the schedule's CPU.
 

@@ -51,13 +51,13 @@ def observe_loss(
     Parameters
     ----------
     folder
-        Of such runs; each config gets a folder in it.
+        Folder of such runs; each config gets a folder in it.
     config
         What to inject.
     recorded_only
         True: use recorded data, measure nothing.
     options
-        Of `Injector`; the default of `placement` is "origin" here.
+        Options of `Injector`; the default of `placement` is "origin" here.
 
     Returns
     -------

@@ -219,7 +219,7 @@ def replayed_costs(cpu: int, seed: int, events: Mapping[int, int]) -> pd.DataFra
     cpu
         Where.
     seed
-        Of the order and the pauses.
+        Seed of the events' order and of the pauses between them.
     events
         Length in ns -> how many.
 

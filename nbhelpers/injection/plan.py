@@ -53,7 +53,7 @@ def make_plan(
         kernel keeps on a CPU (kworker/3:1, ksoftirqd/3, migration/3) on their CPU, other threads
         anywhere. A mapping {recorded CPU: CPU here}: on the CPU here.
     rules
-        See `Rules`.
+        How events are replayed, and the limits that keep the machine usable; None: `Rules()`.
     exclude_cpus
         Housekeeping CPUs that no noise may go to. Noise that belongs there is refused, unless a
         mapping moves it.

@@ -87,9 +87,9 @@ def bias_of(costs: Overheads, events: pd.DataFrame) -> str:
     Parameters
     ----------
     costs
-        Of the kind of core that the events were injected on.
+        Costs of the kind of core that the events were injected on.
     events
-        Of `replayed_costs`.
+        Table of `replayed_costs`.
     """
     wrong = []
     for length_us, own in events[events["over_us"] < 1].groupby("length_us"):

@@ -111,7 +111,7 @@ class Plan:
     lanes
         One row a process: `cpu` (−1: may roam), `first` and `count` of its events.
     rules
-        By which the events are replayed.
+        The rules by which the events are replayed.
     overheads
         What the rules that were left open are taken from.
     roam

@@ -151,7 +151,7 @@ def injection_campaign(
     Parameters
     ----------
     folder
-        Of the campaign; logs go to ``logs`` in it.
+        The campaign's folder; logs go to ``logs`` in it.
     workload
         What is run.
     config
@@ -159,13 +159,13 @@ def injection_campaign(
     runs
         Runs of each cell.
     seed
-        Of the random order.
+        Seed of the random order.
     recorded_only
         True: use recorded data, measure nothing.
     attachments
-        Of both cells.
+        Further attachments, which accompany the runs of both cells.
     options
-        Of `Injector`.
+        Options of `Injector`.
 
     Returns
     -------

@@ -113,9 +113,9 @@ def refusal(path: str, value: object, pattern: bool = False) -> str | None:
     Parameters
     ----------
     path
-        Of one file, as it is on the list: nothing is resolved, and a star is no number.
+        Path of one file, written as on the list: nothing is resolved, and a star is no number.
     value
-        As it is written; True and False count as 1 and 0.
+        The value as it is written; True and False count as 1 and 0.
     pattern
         The path may have the list's own star in it, and stands for all files that it finds.
 

@@ -104,7 +104,7 @@ class RunFolder:
     Raises
     ------
     Unavailable
-        As `scratch_folder`.
+        There is no folder for files of runs; see `scratch_folder`.
 
     Examples
     --------

@@ -33,7 +33,7 @@ def open_counter(
     Parameters
     ----------
     kind, config, flags
-        See perf_event_open(2).
+        Type of the event, its number, and bits of its attributes; see perf_event_open(2).
     pid
         A thread (0: this one); −1: all of the CPU.
     cpu

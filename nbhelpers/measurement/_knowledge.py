@@ -49,7 +49,7 @@ class Metric:
     kind
         Total (grows with the run: how far it moved), level (does not), time (of the run itself).
     at
-        Of a level, which reading counts: start, end, mean, change.
+        Which reading of a level counts: start, end, mean or change.
     lower_is_better
         None: neither.
     consequence

@@ -25,7 +25,7 @@ def missing_runs(
     done
         Round and cell of each finished run.
     cells
-        Of the campaign, with `name` and `is_compared_with(other)`.
+        Cells of the campaign, with `name` and `is_compared_with(other)`.
     rounds
         Rounds in which any two cells that are compared must both have been measured.
     first

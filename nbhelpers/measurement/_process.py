@@ -35,7 +35,7 @@ class Child:
     Attributes
     ----------
     pid
-        Of the process, which leads its own process group; 0: not started.
+        Id of the process, which leads its own process group; 0: not started.
     output, errors
         What it prints.
     watch

@@ -73,7 +73,7 @@ def calibrate(
     Returns
     -------
     Workload
-        Of the size found.
+        The program in the size found.
 
     Raises
     ------

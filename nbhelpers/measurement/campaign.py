@@ -64,13 +64,13 @@ def measure(
     folder
         Stores the runs, so that the same call goes on after an interruption; None: in memory only.
     timeout_s
-        Of each run.
+        Time limit of each run, in seconds.
     attachments
         Further attachments; closed at the end.
     progress
-        See `Campaign.run`.
+        Called after each run with finished runs, all runs, and seconds left; see `Campaign.run`.
     keywords
-        Of `nbhelpers.program`: region, seconds, reports, outcome, description, shell, ….
+        Keywords of `nbhelpers.program`: region, seconds, reports, outcome, description, shell, ….
 
     Returns
     -------
@@ -81,9 +81,9 @@ def measure(
     Raises
     ------
     InputError
-        See `Campaign.run`, `program` and `metrics`.
+        An argument that cannot be used; see `Campaign.run`, `program` and `metrics`.
     RunError
-        See `Campaign.run` and `program`.
+        The program does not exist, or failed repeatedly; see `Campaign.run` and `program`.
 
     Examples
     --------
@@ -161,7 +161,7 @@ class Campaign:
         Number of rounds in which every cell was measured together with those that it is compared
         with; more than last time means more rounds.
     seed
-        Of the order.
+        Seed of the random order.
     recorded_only
         Never measure; `run()` returns the first `runs` rounds of what was recorded.
     attachments
@@ -295,7 +295,7 @@ class Campaign:
         Returns
         -------
         DataFrame
-            See `runs`.
+            All runs, as `runs` returns them.
 
         Raises
         ------
@@ -380,7 +380,7 @@ class Campaign:
         return missing_runs(done, self.cells, self.wanted_runs, first, self.order)
 
     def _seconds_left(self, rows: list[dict], missing: list[tuple[int, Cell]]) -> float:
-        """By the median of each cell; NaN before the first run."""
+        """Seconds left, by the median run of each cell; NaN before the first run."""
         seconds = pd.Series([row["elapsed_seconds"] for row in rows], dtype=float)
         medians = seconds.groupby([row["cell"] for row in rows]).median()
         return float(sum(medians.get(cell.name, medians.mean()) for _, cell in missing))
@@ -453,7 +453,7 @@ def recorded_runs(folder: str | Path) -> pd.DataFrame:
     Parameters
     ----------
     folder
-        Of the campaign.
+        The campaign's folder.
 
     Returns
     -------
@@ -487,7 +487,7 @@ def series(folder: str | Path) -> pd.DataFrame:
     Parameters
     ----------
     folder
-        Of the campaign.
+        The campaign's folder.
 
     Returns
     -------

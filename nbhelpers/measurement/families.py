@@ -14,7 +14,7 @@ def threads_of(pid: int) -> set[int]:
     Parameters
     ----------
     pid
-        Of the process.
+        Id of the process.
 
     Returns
     -------

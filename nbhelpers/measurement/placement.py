@@ -110,7 +110,7 @@ def misplaced(threads: Collection[Thread], workload: Workload, complete: bool) -
     Parameters
     ----------
     threads
-        Of the waiting process.
+        Threads of the waiting process.
     complete
         Whether all its threads are there.
     """

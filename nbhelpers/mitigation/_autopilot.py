@@ -40,7 +40,7 @@ class Steps:
     folder
         Holds the state file, and a folder a campaign.
     seed
-        Of the campaigns' orders.
+        Seed of the random orders of the campaigns.
     recorded_only
         True: nothing is measured or decided.
     attachments
@@ -79,7 +79,7 @@ class Steps:
         Raises
         ------
         InputError
-            As `required`.
+            It was not made, and `recorded_only` is True.
         """
         decision = self.required(step)
         return self.store(step, make()) if decision is None else decision
@@ -230,9 +230,9 @@ class Choice:
         Parameters
         ----------
         wanted
-            Of `wanted_mitigations`.
+            Mitigation id -> factor that it is against, as `wanted_mitigations` returns it.
         runs
-            Of the first measurement.
+            Runs of the first measurement.
         affordable
             How many trials the budget allows; what is chosen in a later call is tried beyond it.
 

@@ -67,7 +67,7 @@ def action_of(specified: Mapping[str, object], where: str, foreign: bool = False
     Parameters
     ----------
     specified
-        As the file has it.
+        `kind` and arguments of the action, as they stand in the file.
     where
         The file and the entry.
     foreign

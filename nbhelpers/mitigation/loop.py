@@ -90,7 +90,7 @@ def autopilot(
     rule
         When the first measurement has enough runs; None: `stopping.Tails`, at most 200 runs.
     seed
-        Of orders, and of the analysis.
+        Seed of random orders, and of the analysis.
     progress
         Called with a sentence at each step; None: shown as progress.
     recorded_only

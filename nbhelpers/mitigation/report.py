@@ -185,7 +185,7 @@ def found_factors(explanation: Explanation) -> pd.DataFrame:
     Parameters
     ----------
     explanation
-        Of `explain`.
+        Result of `explain`.
 
     Returns
     -------
@@ -222,7 +222,7 @@ def is_of_program(column: str) -> bool:
     Parameters
     ----------
     column
-        Of the runs table; may be a rate.
+        Name of a column of the runs table, or of its rate.
 
     Examples
     --------

@@ -260,7 +260,7 @@ def why_unproven(
     Parameters
     ----------
     mitigation, workload
-        As of `treat_workload`.
+        The mitigation or its id, and the program; see `treat_workload`.
     attachments
         Accompany the runs.
     tries
@@ -312,7 +312,7 @@ def treatment_cells(workload: Workload, names: Iterable[str | Mitigation]) -> li
     Raises
     ------
     InputError, Unavailable
-        See `treat_workload`.
+        A mitigation that does not exist, or cannot be done here; see `treat_workload`.
     """
     cells = [Cell(BASELINE, workload, attachments=(Treatment("none", (), workload),))]
     for mitigation in names:

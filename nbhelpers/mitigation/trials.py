@@ -45,7 +45,7 @@ class Trial:
     evener
         Whether the runs vary less.
     seed
-        Of the intervals of the comparison.
+        Seed of the intervals of the comparison.
     """
 
     pair: Pair = field(repr=False)
@@ -98,7 +98,7 @@ def judge_trials(tables: Mapping[str, Pair], seed: int = 0) -> dict[str, Trial]:
     tables
         Mitigation id -> untreated and treated runs of the same rounds.
     seed
-        Of the intervals of the comparisons.
+        Seed of the intervals of the comparisons.
 
     Returns
     -------
@@ -163,7 +163,7 @@ def log_ratios(costs: pd.DataFrame) -> Evidence:
     Parameters
     ----------
     costs
-        Of `paired_costs`.
+        Costs of each round, as `paired_costs` returns them.
     """
     if not (costs > 0).all(axis=None):
         return Evidence(unmeasurable="what runs are judged by is not always positive")
@@ -176,7 +176,7 @@ def variations(costs: pd.DataFrame) -> Evidence:
     Parameters
     ----------
     costs
-        Of `paired_costs`.
+        Costs of each round, as `paired_costs` returns them.
     """
     if len(costs) < FEWEST_RUNS or not (costs > 0).all(axis=None):
         return Evidence()
@@ -191,7 +191,7 @@ def open_verdict(tried: pd.DataFrame) -> str:
     Parameters
     ----------
     tried
-        Of `tried_table`.
+        Table of `tried_table`.
     """
     verdicts, count, rounds = tried["verdict"], len(tried), _range(tried["runs"])
     if verdicts.isin([NO_EFFECT, HARMS, NOT_AGAIN]).all():

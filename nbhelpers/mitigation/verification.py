@@ -29,7 +29,7 @@ def proof(pid: int, name: str, value: str) -> Answer:
     pid
         The process.
     name, value
-        Of the variable.
+        Name and value of the variable.
 
     Returns
     -------
