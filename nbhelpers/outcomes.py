@@ -26,7 +26,7 @@ class Outcome:
     name
         Column of the runs table.
     unit
-        Of the number, such as ``"s"`` or ``"MB/s"``.
+        Unit of the number, such as ``"s"`` or ``"MB/s"``.
     direction
         "lower" or "higher", whichever is better.
 

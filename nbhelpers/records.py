@@ -184,7 +184,7 @@ def with_new_checks(content: bytes, change: Callable[[bytes], bytes]) -> bytes:
     Parameters
     ----------
     content
-        Of a file of records.
+        Bytes of a file of records.
     change
         From the bytes of a record, without its checks, to others. Damaged lines are changed too,
         and stay damaged.
@@ -235,7 +235,7 @@ def read(path: str | Path) -> Records:
     Raises
     ------
     InputError
-        As `read_records`.
+        The file cannot be read.
     """
     path = Path(path)
     places = [one for one in (path, packed(path)) if one.exists()]

@@ -27,7 +27,7 @@ class Installation:
     kind
         "Open MPI", "MPICH", "Intel MPI", "MVAPICH", or "MPI": another one.
     version
-        Of its header.
+        Version of the MPI, as its header states it.
     programs
         The folder of the programs and the trace library that were built with it.
     """

@@ -41,9 +41,10 @@ class RankTrace:
     host, mpi
         Where it ran, and the MPI's own words on its version.
     records
-        Of dtype `RECORD`, in the order in which the calls began; times in ns of CLOCK_MONOTONIC.
+        Calls, an array of dtype `RECORD`, in the order in which the calls began; times in ns of
+        CLOCK_MONOTONIC.
     names
-        Of the calls, by their number in `records`.
+        Names of the calls, by their number in `records`.
     init_end_ns
         When its MPI_Init ended.
     finalized

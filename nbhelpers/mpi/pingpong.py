@@ -38,9 +38,9 @@ def measure_pingpong(
     rounds, repetitions
         Every round takes all families and sizes, in an order of its own; each is repeated.
     messages
-        Of a burst.
+        Number of messages of a burst.
     seed
-        Of the orders.
+        Seed of the random orders.
     timeout_s
         After which the ranks are ended.
     mpi
@@ -78,7 +78,7 @@ def read_pingpong(path: str | Path) -> pd.DataFrame:
     Parameters
     ----------
     path
-        Of its file.
+        Path of the file that the program wrote.
 
     Raises
     ------

@@ -86,9 +86,9 @@ def mpi_program(
     here
         The MPI that it was built with; None: `installation()`.
     timeout_s
-        See `Workload`.
+        Seconds after which a run is killed; see `Workload`.
     options
-        Of the program, for example nx=64.
+        Options of the program, for example nx=64.
 
     Raises
     ------

@@ -39,8 +39,8 @@ def loss_config(
     Parameters
     ----------
     losses
-        Of one run: `cpu`, `start_ns`, `end_ns`, `lost_ns`, `cause`. Times taken from the same
-        interval by several causes add up.
+        Losses of one run, a row each: `cpu`, `start_ns`, `end_ns`, `lost_ns`, `cause`. Times taken
+        from the same interval by several causes add up.
     window_ns
         Length of the run.
     shortest_ns
@@ -157,7 +157,7 @@ def cut_at_intervals(
     Parameters
     ----------
     start_ns, length_ns
-        Of each time.
+        Start and length of each time, in ns.
 
     Returns
     -------
@@ -216,7 +216,8 @@ def replayable_shares(
     Parameters
     ----------
     losses, window_ns, shortest_ns
-        As of `loss_config`; there may be none.
+        Losses of a run, length of the run, and shortest event; see `loss_config`. There may be no
+        loss.
     excess_ns
         Time that the run took beyond the typical run.
     realtime
@@ -283,7 +284,7 @@ def loss_delta(losses: pd.DataFrame, runs: pd.DataFrame, ordinary: Collection[in
     Parameters
     ----------
     losses
-        Of several runs, all CPUs: `run` and the columns of `loss_config`.
+        Losses of several runs, on all CPUs: `run` and the columns of `loss_config`.
     runs
         The runs: `run`, `region_seconds`.
     ordinary

@@ -40,8 +40,8 @@ class Signature:
         Net share of the time that the noise takes: frequency × duration. Two of these three fix
         the third; with one of the first two alone, the share is the paper's 2.5 %.
     distribution
-        Of the starts: "periodic", "poisson" (a Poisson process) or "ferreira" (section 3 of the
-        paper: the interval is the mean of a Poisson-distributed number of µs).
+        How the starts are distributed: "periodic", "poisson" (a Poisson process) or "ferreira"
+        (section 3 of the paper: the interval is the mean of a Poisson-distributed number of µs).
     durations
         "fixed", "exponential" or "ferreira" (a Poisson-distributed number of µs).
     phase
@@ -53,7 +53,7 @@ class Signature:
     ranks
         The CPUs or ranks that have the noise; None: all that are asked for.
     seed
-        Of the random numbers.
+        Seed of the random numbers.
 
     Raises
     ------
@@ -199,7 +199,7 @@ class Signature:
         Parameters
         ----------
         seconds, cpus
-            As of `events`.
+            Length of the window in seconds, and CPU numbers; see `events`.
         kind
             `kind`, `policy`, `priority` of `events`.
         """

@@ -44,10 +44,10 @@ def stressor_noise(
     start_s, duration_s
         When it begins and how long it lasts; None: until the end of the window.
     policy, priority
-        Of the process that makes the noise. It is an ordinary one: while it works it shares its CPU
-        with whoever runs there, as any daemon does, so that noise of 1 GB/s also costs CPU time
-        (`cpu_time_ns` in the log). With SCHED_FIFO it takes the CPU whenever it has something to
-        do.
+        Scheduling policy and priority of the process that makes the noise. It is an ordinary one:
+        while it works it shares its CPU with whoever runs there, as any daemon does, so that noise
+        of 1 GB/s also costs CPU time (`cpu_time_ns` in the log). With SCHED_FIFO it takes the CPU
+        whenever it has something to do.
 
     Returns
     -------

@@ -29,7 +29,7 @@ class RandomStart(Attachment):
     Parameters
     ----------
     seed
-        Of the lengths and phases; None: a new one.
+        Seed of the lengths and phases; None: a new one each time.
 
     Notes
     -----
@@ -113,7 +113,7 @@ class Duel(Campaign):
     quads
         How many; `run(enough=…)` may add more.
     seed
-        Of the order.
+        Seed of the random order.
 
     Examples
     --------

@@ -46,7 +46,7 @@ def more_on_one_side(runs: pd.DataFrame, far: pd.DataFrame, level: float = 0.01)
     runs, far
         Finished runs, and those of them that are far.
     level
-        Of Fisher's exact test.
+        Significance level of Fisher's exact test.
     """
     from scipy.stats import fisher_exact
 

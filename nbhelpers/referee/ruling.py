@@ -44,14 +44,15 @@ class Ruling:
     verdict
         BETTER, WORSE, WITHIN (the margin), or OPEN (can't tell yet).
     change, low, high
-        Of the usual run, as shares (0.02: 2 % more), with an interval that holds at all looks
-        together with a probability of 1 − level. An end that is not known yet is None.
+        Change of the usual run as a share (0.02: 2 % more), with the ends of an interval that holds
+        at all looks together with a probability of 1 − level. An end that is not known yet is None.
     margin, level
         What counts as none, and the probability of ever excluding the true change.
     pairs, more_pairs
         Measured; and needed beyond these by forecast (0: none, None: it cannot be said).
     medians, mean_change
-        Of the two sides, in the unit of the outcome; change of the mean, far runs included.
+        Medians of the two sides, in the unit of the outcome; change of the mean as a share, far
+        runs included.
     notes
         What a reader should know, a sentence each.
     history
@@ -61,7 +62,7 @@ class Ruling:
     folder
         Where the runs are; empty: nowhere.
     unit
-        Of the medians.
+        Unit of the medians.
     """
 
     old: str
@@ -172,7 +173,7 @@ def decide(
     pairs, seconds
         The budget; seconds are those of measuring in this call, without waiting for the machine.
     seed
-        Of the order.
+        Seed of the random order.
 
     Raises
     ------
@@ -237,7 +238,7 @@ def ruling_of(
     old, new
         The two sides, in words.
     margin, level
-        See `decide`.
+        Share of change that counts as none, and probability of a false verdict; see `decide`.
     folder
         Where they are.
 

@@ -62,7 +62,8 @@ def configured(
     Raises
     ------
     InputError, Unavailable
-        See `nbhelpers.mitigation.treat_workload`.
+        A mitigation that does not exist or cannot be done here; see
+        `nbhelpers.mitigation.treat_workload`.
 
     Examples
     --------

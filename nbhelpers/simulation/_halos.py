@@ -83,9 +83,9 @@ def halo(
     shape
         Ranks along each of one to three axes.
     bytes
-        Of a face, one number or one an axis; edges and corners have 8.
+        Bytes of a face, one number or one an axis; edges and corners have 8.
     points
-        Of the stencil: 5 (default) or 9 in two dimensions, 7 (default) or 27 in three.
+        Points of the stencil: 5 (default) or 9 in two dimensions, 7 (default) or 27 in three.
     periodic
         The grid closes upon itself. Along an axis of one rank nothing is exchanged; across two,
         both messages are.
@@ -131,12 +131,12 @@ def sweep(
     shape
         Ranks along two (or one, or three) axes.
     bytes
-        Of a message, one number or one an axis.
+        Bytes of a message, one number or one an axis.
     blocks
         Computations of each rank a corner: it receives from upstream along each axis, computes,
         sends downstream.
     compute_ns
-        Of a block, one number or int[P].
+        Computing time of a block in ns, one number or int[P].
     corners
         Where the wavefronts start, 0 or 1 an axis; default: every corner twice, as the eight
         octants of a three-dimensional problem divided among a two-dimensional grid.

@@ -23,7 +23,7 @@ class LogGOPSFit:
     Parameters
     ----------
     network
-        Of all sizes together.
+        Parameters fitted to all sizes together.
     table
         Index `parameter`; columns `value`, `low`, `high` (95 % bootstrap interval over rounds),
         `unit`, `n` (rounds).
@@ -44,12 +44,12 @@ def fit_loggops(
         A row a repetition: `family` (roundtrip, burst, delayed, late), `bytes`, `messages`,
         `delay_ns`, `round`, `ns`; see the notes.
     quantile
-        Of the repetitions of a family and size: what stands for the undisturbed machine. Other load
-        only ever makes a round trip longer.
+        Quantile (0 to 1) of the repetitions of a family and size that stands for the undisturbed
+        machine. Other load only ever makes a round trip longer.
     resamples
         Bootstrap samples of rounds, for the intervals.
     seed
-        Of the resampling.
+        Seed of the resampling.
 
     Returns
     -------

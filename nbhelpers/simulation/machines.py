@@ -129,11 +129,11 @@ def spread_over(
     Parameters
     ----------
     traces
-        Of one machine, see `traces_of`.
+        Traces of one machine, as `traces_of` returns them.
     ranks
         P.
     seed
-        Of both draws.
+        Seed of both draws.
     cosched
         All ranks begin at the same place of their traces: noise strikes everywhere at once.
 
@@ -193,7 +193,7 @@ def without(traces: Sequence[Detours], source: str = "", longest: int = 0) -> li
     Parameters
     ----------
     traces
-        As recorded.
+        Traces of one machine, as they were recorded.
     source
         The name of a source of noise; "" leaves all of them in.
     longest

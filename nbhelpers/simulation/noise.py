@@ -30,7 +30,7 @@ class Noise:
     phase_ns
         int64[P]; at simulated time t a rank is at t + phase of its trace (modulo the period).
     seed
-        Of the phases; None if they were set.
+        Seed of the phases; None if they were set.
     cosched
         Whether all ranks begin at the same place.
     """
@@ -61,8 +61,8 @@ class Noise:
         ranks
             P.
         seed
-            Of the phases: a Mersenne Twister's first draw is the co-scheduled phase, the next P the
-            ranks' own (the reference's order).
+            Seed of the phases: a Mersenne Twister's first draw is the co-scheduled phase, the next
+            P the ranks' own (the reference's order).
         cosched
             All ranks take the first draw: noise strikes everywhere at once.
         phases_ns

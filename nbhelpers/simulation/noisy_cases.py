@@ -140,7 +140,7 @@ def propagation(table: pd.DataFrame) -> pd.DataFrame:
     Parameters
     ----------
     table
-        Of `slowdowns`.
+        Table of `slowdowns`.
 
     Returns
     -------

@@ -121,7 +121,7 @@ class Schedule:
         Raises
         ------
         ScheduleError
-            See `validate`.
+            What `validate` finds wrong in the schedule.
         """
         rank_start = np.concatenate([[0], np.cumsum(np.asarray(counts, np.int64))])
         n = int(rank_start[-1])

@@ -28,7 +28,7 @@ def signature_on_ranks(signature: Signature, ranks: int, seed: int = 0) -> Noise
     ranks
         How many.
     seed
-        Of the phases; the signature's own seed draws its events.
+        Seed of the phases; the signature's own seed draws its events.
 
     Returns
     -------

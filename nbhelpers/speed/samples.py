@@ -75,7 +75,7 @@ def read_speed(folder: str | Path, runs: pd.DataFrame) -> pd.DataFrame:
     Parameters
     ----------
     folder
-        Of `SpeedProbe`.
+        Folder in which `SpeedProbe` stored its files.
     runs
         Finished runs.
 

@@ -19,7 +19,7 @@ def read_waits(folder: str | Path, runs: pd.DataFrame) -> pd.DataFrame:
     Parameters
     ----------
     folder
-        Of `SpeedProbe`.
+        Folder in which `SpeedProbe` stored its files.
     runs
         Finished runs.
 

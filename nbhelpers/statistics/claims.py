@@ -76,7 +76,8 @@ class Judgement:
     effect, low, high
         The change as a share (−0.1: a tenth less) with its 95 % interval, before correction.
     p_value, p_adjusted
-        Of the test that is nearest to a verdict; adjusted for all claims judged together.
+        p-value of the test that is nearest to a verdict, and the same adjusted for all claims
+        judged together.
     units, unit
         How many units the effect rests on, and what they are.
     needed

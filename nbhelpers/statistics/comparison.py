@@ -61,8 +61,8 @@ class Comparison:
     better
         "better", "worse" or "no difference shown", by the verdict on the mean.
     judged
-        Of `mean` and `cv`, judged together: reproduced means higher after, reversed lower. Also of
-        `trimmed`, the mean's verdict with the trimmed mean in its place.
+        Judgements by name: of `mean` and `cv`, judged together (reproduced means higher after,
+        reversed lower), and of `trimmed`, the mean's verdict with the trimmed mean in its place.
     """
 
     table: pd.DataFrame
@@ -106,7 +106,7 @@ def compare(
     outcome
         Column to compare; None: the column that the program is judged by (`outcomes.outcome_of`).
     seed
-        Of resamples.
+        Seed of the resamples.
     higher_is_better
         The outcome is a throughput or the like; None: as the table says.
     block
@@ -174,7 +174,7 @@ def compare_costs(
     before, after
         Runs tables.
     outcome, seed
-        As in `compare`.
+        Column to compare, and seed of the resamples; see `compare`.
 
     Returns
     -------
@@ -316,7 +316,7 @@ def cell_statistics(
     outcome
         Column of the outcome; None: what the program is judged by.
     seed
-        Of the resamples.
+        Seed of the resamples.
 
     Returns
     -------

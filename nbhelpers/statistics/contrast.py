@@ -76,7 +76,7 @@ def variation_contrast(
     Parameters
     ----------
     before, after, rounds_before, rounds_after
-        As of `mean_contrast`.
+        Values of either set, and the round of each value; see `mean_contrast`.
     """
     if min(before.min(), after.min()) <= 0:
         return Evidence(unmeasurable=NOT_POSITIVE)

@@ -98,7 +98,7 @@ def quantile_interval(values: object, share: float, level: float = 0.95) -> tupl
     values
         The sample.
     share
-        Of the values below the quantile: 0.99 for the 99th percentile.
+        Share of the values below the quantile: 0.99 for the 99th percentile.
     level
         Probability that the quantile lies inside, by the binomial distribution.
 
@@ -131,7 +131,7 @@ def shortest_interval(values: object, share: float = 0.95) -> tuple[float, float
     values
         One number a run, at least one; all finite.
     share
-        Of the values, rounded up to whole values and to at least two.
+        Share of the values in the interval, rounded up to whole values and to at least two.
 
     Returns
     -------
@@ -257,7 +257,7 @@ def mean_interval(values: object, level: float = 0.95) -> Interval:
     values
         One number a run, such as seconds; at least two.
     level
-        Of confidence.
+        Confidence level (0 to 1).
 
     Returns
     -------
@@ -302,9 +302,9 @@ def mean_ratio(
         Seconds of at least two other runs; or a number, such as the seconds of a single anomaly,
         that has no interval.
     level
-        Of confidence.
+        Confidence level (0 to 1).
     seed, repeats
-        Of the bootstrap; samples are resampled independently.
+        Seed and number of bootstrap resamples; the two samples are resampled independently.
 
     Returns
     -------
@@ -341,9 +341,9 @@ def ratio_of_sums_interval(
     Parameters
     ----------
     above, below
-        As many finite numbers each, such as a run's lost time and its length.
+        Equally many finite numbers, which are paired, such as a run's lost time and its length.
     seed, repeats
-        Of the resamples of pairs.
+        Seed and number of the resamples of pairs.
 
     Returns
     -------
@@ -385,7 +385,7 @@ def bootstrap_interval(
     statistic
         A name of `STATISTICS`, or a function `f(values, axis=1)`.
     seed
-        Of the resamples.
+        Seed of the resamples.
     level
         Share of the resamples inside the interval.
     repeats
@@ -439,7 +439,7 @@ def bootstrap_ratio(
     numerator, denominator
         At least two finite numbers each.
     statistic, seed, level, repeats
-        As in `bootstrap_interval`.
+        Statistic, seed, level, and number of the resamples, as in `bootstrap_interval`.
 
     Returns
     -------
@@ -449,7 +449,7 @@ def bootstrap_ratio(
     Raises
     ------
     InputError
-        As in `bootstrap_interval`.
+        Fewer than two values, a value that is not finite, an unknown statistic.
     """
     random = np.random.default_rng(seed)
     function = as_statistic(statistic)
@@ -494,7 +494,7 @@ def resample_rounds(
     functions
         f(values, axis).
     seed, repeats
-        Of the resamples.
+        Seed and number of the resamples.
 
     Returns
     -------

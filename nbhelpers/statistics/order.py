@@ -34,9 +34,9 @@ class TimeOrder:
     found
         The order matters (p at most 0.01).
     p_value
-        Of the hypothesis that the runs are exchangeable.
+        p-value of the hypothesis that the runs are exchangeable.
     autocorrelation
-        Of neighbouring runs, by ranks.
+        Autocorrelation of neighbouring runs, by ranks.
     trend
         Rank correlation of the outcome with the position.
     changes
@@ -76,7 +76,7 @@ def time_order(values: Values, seed: int = 0) -> TimeOrder:
     values
         Outcome of n runs in the order in which they were measured.
     seed
-        Of the shuffles.
+        Seed of the shuffles.
 
     Notes
     -----

@@ -88,7 +88,7 @@ def trimmed_interval(values: object, level: float = 0.95) -> Interval:
     values
         One number a run; at least two.
     level
-        Of confidence.
+        Confidence level (0 to 1).
 
     Returns
     -------
@@ -157,7 +157,7 @@ def increase_columns(ratios: Mapping[str, Sequence[float]]) -> dict[str, float]:
     Parameters
     ----------
     ratios
-        Of `robust_ratio`, or the like: by name, value, low and high.
+        Ratios by name, each with value, low and high, such as `robust_ratio` returns.
 
     Returns
     -------
@@ -187,13 +187,13 @@ def robust_ratio(
     Parameters
     ----------
     pairs
-        Of finished runs: (above, below).
+        Pairs of tables of finished runs: (above, below).
     outcome
         Column whose ratio is formed.
     seed
-        Of the bootstrap, for the medians.
+        Seed of the bootstrap, for the medians.
     level
-        Of confidence.
+        Confidence level (0 to 1).
     block
         Column that names the rounds. Where at least eight rounds hold runs of all cells, whole
         rounds are the units that differ by chance, else the runs.
@@ -229,7 +229,8 @@ def trimmed_ratio(
     Parameters
     ----------
     pairs, outcome, level, block
-        As in `robust_ratio`.
+        Pairs of tables of runs, column of the ratio, confidence level, and column of the rounds;
+        see `robust_ratio`.
 
     Returns
     -------

@@ -48,11 +48,11 @@ def phase_orders(values: np.ndarray, count: int, random: np.random.Generator) ->
     Parameters
     ----------
     values
-        Of n runs, in the order of measuring.
+        Outcomes of n runs, float64 [n], in the order of measuring.
     count
-        Of rearrangements.
+        Number of rearrangements.
     random
-        Of the phases.
+        Generator of the random phases.
 
     Returns
     -------

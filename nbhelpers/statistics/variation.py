@@ -30,7 +30,7 @@ def variation_evidence(
     unit
         Column of the units.
     unmeasurable
-        As of `Evidence`.
+        Why the claim cannot be measured here; empty: it can. As in `Evidence`.
 
     Returns
     -------

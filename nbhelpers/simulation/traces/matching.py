@@ -26,7 +26,8 @@ class Instance:
     members
         Its ranks in the world, in the communicator's order.
     bytes
-        As the pattern counts them: of a rank's part; of an all-to-all, of a pair's.
+        Length of a rank's part in bytes, as the pattern counts it; in an all-to-all, of a pair's
+        part.
     root
         Its place among the members.
     """

@@ -33,7 +33,7 @@ def schedule_of_calls(
     Parameters
     ----------
     calls
-        Of `nbhelpers.mpi.read_calls`, or of a reader of another format.
+        Calls of a traced program, from `nbhelpers.mpi.read_calls` or a reader of another format.
     times
         Extrapolate to so many times the ranks: messages between two ranks are copied for each block
         of ranks, collectives of all ranks are made anew over all (Hoefler et al. 2010). Weak
@@ -46,8 +46,8 @@ def schedule_of_calls(
     Returns
     -------
     Schedule
-        Of `calls.ranks` × `times` ranks. Time between two calls is computation. Time in a call is
-        not in it: the simulation decides how long a call takes.
+        A schedule of `calls.ranks` × `times` ranks. Time between two calls is computation. Time in
+        a call is not in it: the simulation decides how long a call takes.
 
     Raises
     ------
