@@ -51,7 +51,8 @@ class CauseProof:
     not_removed
         Why not.
     runs
-        Of the injection.
+        Finished runs of the injection: the sham and each dose; without rows where nothing was
+        injected.
     """
 
     factor: str
@@ -95,15 +96,15 @@ def prove_cause(
     Parameters
     ----------
     report
-        Of the autopilot.
+        Report of the autopilot.
     workload
         The program.
     folder
-        Of the campaign; the same call goes on there.
+        The campaign's folder; the same call goes on there.
     seconds
         That injecting may take.
     seed
-        Of the order.
+        Seed of the random order.
     recorded_only
         True: measure nothing.
     attachments
@@ -168,7 +169,7 @@ def dose_table(proof: CauseProof | None) -> pd.DataFrame:
     Parameters
     ----------
     proof
-        Of `prove_cause`.
+        Result of `prove_cause`.
     """
     if proof and proof.response:
         return proof.response.doses
@@ -181,7 +182,7 @@ def proof_sentence(proof: CauseProof | None) -> str:
     Parameters
     ----------
     proof
-        Of `prove_cause`.
+        Result of `prove_cause`.
     """
     return proof.sentence if proof else "Nothing is suspected, so nothing was injected."
 
@@ -203,7 +204,7 @@ def removal(report: Report, factor: str) -> tuple[bool | None, tuple[str, Trial]
     Parameters
     ----------
     report
-        Of the autopilot.
+        Report of the autopilot.
     factor
         Id.
     """

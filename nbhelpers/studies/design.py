@@ -100,9 +100,9 @@ def cached_design(
     Parameters
     ----------
     folder
-        Of the study's data.
+        Folder of the study's data.
     names
-        Of the configurations to measure, those that exist here; empty: all that do.
+        Names of the configurations to measure, those that exist here; empty: all that do.
     target_seconds
         Run length to which each OpenMP program is calibrated; its SYCL twin has the same size.
     programs
@@ -110,11 +110,11 @@ def cached_design(
     models
         Omp, sycl, or compilers; one that is not installed is left out, with the reason.
     families
-        Of configurations.
+        Families of configurations, of those of `nbhelpers.workloads.configurations`.
     recorded_only
         True: nothing is decided or calibrated, the folder must hold it.
     options
-        Of the programs, by name; BabelStream's `elements` 0: as `chosen_elements` says.
+        Program -> its options; BabelStream's `elements` 0: as `chosen_elements` says.
     published_sizes
         True: runs as long as the paper's (`PUBLISHED_SECONDS`), whatever `target_seconds`.
 
@@ -154,7 +154,7 @@ def chosen_elements(folder: str | Path, elements: int, recorded_only: bool = Fal
     Parameters
     ----------
     folder
-        Of the study's data.
+        Folder of the study's data.
     elements
         Requested; 0: by the caches.
     recorded_only

@@ -114,7 +114,7 @@ class Shootdowns(Disturbing):
     Parameters
     ----------
     cpu
-        Of the thread.
+        CPU on which the thread runs.
     rate
         Calls a second.
     harmless

@@ -82,9 +82,9 @@ def judge_doses(runs: pd.DataFrame, names: Sequence[str], columns: Sequence[str]
     Parameters
     ----------
     runs
-        Of the sham and the doses.
+        Finished runs of the sham and of the doses.
     names
-        Of the cells, from the sham to the most.
+        Names of the cells, from the sham to the highest dose.
     columns
         Counters of the runs table that show the factor, or their rates; the first three that were
         counted are judged.
@@ -128,7 +128,7 @@ def waiting_share(runs: pd.DataFrame, dose: str) -> float:
     Parameters
     ----------
     runs
-        Of the sham and the doses, with `WAITING`.
+        Finished runs of the sham and of the doses, with the column `WAITING`.
     dose
         Its cell.
     """

@@ -48,8 +48,8 @@ class Finding:
     paper
         The paper's own numbers.
     steal
-        By how much more the hypervisor took of the first than of the second of each pair of
-        `here` (s), where that is known.
+        Seconds that the hypervisor took more of the first than of the second of each pair of
+        `here`; None: not known.
     run_times
         Logarithms of the ratio of the run times themselves, where the claim is about ratios of
         ratios; None elsewhere.

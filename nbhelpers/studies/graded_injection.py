@@ -167,7 +167,7 @@ def has_helper(factor: Factor) -> bool:
     Parameters
     ----------
     factor
-        Of the knowledge base, with `inject`.
+        A factor of the knowledge base, with `inject`.
 
     Examples
     --------
@@ -185,7 +185,7 @@ def dose_names(factor: Factor) -> list[str]:
     Parameters
     ----------
     factor
-        Of the knowledge base, with `inject`.
+        A factor of the knowledge base, with `inject`.
 
     Examples
     --------

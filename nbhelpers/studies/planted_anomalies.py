@@ -33,9 +33,9 @@ def planted_schedules(cases: int, seconds: float, cpus: int, seed: int = 0) -> l
     cases
         How many.
     seconds
-        Of an undisturbed run.
+        Length of an undisturbed run in seconds.
     cpus
-        Of the machine; each case disturbs one to four of them, drawn at random.
+        Number of CPUs of the machine; each case disturbs one to four of them, drawn at random.
     seed
         Equal seeds give equal schedules.
     """
@@ -79,17 +79,17 @@ def traced_configs(
     Parameters
     ----------
     folder
-        Of the campaign, with its traces in ``traces``.
+        The campaign's folder, with its traces in ``traces``.
     workload
         The program.
     schedules
-        Of `planted_schedules`.
+        Schedules, a case each, as `planted_schedules` returns them.
     average
         Average noise of undisturbed runs (`average_noise`).
     seed, recorded_only
-        Of the campaign.
+        Seed of the campaign, and whether only recorded data are used.
     merge
-        As of `NoiseConfig.from_events`.
+        What becomes of overlapping events of a CPU, as in `NoiseConfig.from_events`.
     traces
         Traced runs of each case, in rounds of random order; of recorded ones as many as there are,
         but no more.

@@ -63,7 +63,7 @@ def replay_campaign(
     folder
         Holds a subfolder for each set of configs.
     cells, runs, seed, recorded_only, attachments
-        As in `Campaign`.
+        Passed to `Campaign`.
     """
     own = Path(folder) / digest(*(cell.noise for cell in cells))
     return Campaign(own, cells, runs, seed, recorded_only, attachments)

@@ -162,7 +162,7 @@ def measured_again(
     folder
         The second campaign's.
     workload, rounds, seed, recorded_only
-        As in `trial_runs`.
+        Program, number of rounds, seed, and whether only to read; see `trial_runs`.
     judged
         The trials of the first campaign.
 

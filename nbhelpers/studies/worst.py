@@ -42,7 +42,7 @@ class WorstCase:
     shares
         What of the excess that config holds (`replayable_shares`).
     chosen
-        By time, or because enough of it can be replayed.
+        How it was chosen: by time, or because enough of it can be replayed.
     """
 
     case: int
@@ -92,7 +92,7 @@ def worst_cases(
     count
         How many by time, and how many of those that can be replayed.
     merge
-        Of `NoiseConfig.from_events`.
+        What becomes of overlapping events of a CPU, as in `NoiseConfig.from_events`.
     limits
         `shortest_ns` and `realtime` of `replayable_shares`.
 

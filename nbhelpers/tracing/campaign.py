@@ -80,7 +80,7 @@ def each_trace(folder: str | Path, runs: pd.DataFrame) -> Iterator[pd.DataFrame]
     Parameters
     ----------
     folder, runs
-        As for `read_traces`.
+        Folder of the traces, and the runs table; see `read_traces`.
 
     Yields
     ------
@@ -89,7 +89,7 @@ def each_trace(folder: str | Path, runs: pd.DataFrame) -> Iterator[pd.DataFrame]
     Raises
     ------
     LostEvents, InputError
-        As `read_traces`.
+        A trace has losses, is missing or is damaged; see `read_traces`.
 
     Examples
     --------

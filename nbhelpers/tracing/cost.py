@@ -48,7 +48,7 @@ def event_costs(path: str | Path, source: str, recorded_only: bool = False) -> p
     path
         File of the cache.
     source
-        Of the events (`Tracer.source`); those of a loop cost nothing that could be measured.
+        Source of the events (`Tracer.source`); those of a loop cost nothing that could be measured.
     recorded_only
         True: read what was recorded.
 

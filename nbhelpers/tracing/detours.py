@@ -194,7 +194,7 @@ class DetourTracer(Attachment):
     folder
         That of `detour_workload`.
     prefix
-        Of the columns.
+        Prefix of the names of the columns.
     """
 
     def __init__(self, folder: str | Path, prefix: str = "trace"):

@@ -41,7 +41,7 @@ def read_foreign_traces(folder: str | Path, workload: str) -> tuple[pd.DataFrame
         One row a trace: `run` (from 0, by name), `cell` ("traced"), `seconds`, `status` ("ok"),
         `trace` (the file).
     events
-        As of `read_traces`.
+        Noise events of all runs, with the columns of `read_traces`.
 
     Raises
     ------

@@ -38,9 +38,9 @@ def stolen_time(header: dict, raw: pd.DataFrame, path: str | Path) -> pd.DataFra
     Parameters
     ----------
     header, raw
-        Of `read_recording`.
+        Header and tracepoints of a recording, as `read_recording` returns them.
     path
-        Of that file, for messages.
+        Path of that file, for messages.
 
     Returns
     -------
@@ -103,9 +103,9 @@ def with_stolen_time(events: pd.DataFrame, stolen: pd.DataFrame) -> pd.DataFrame
     Parameters
     ----------
     events
-        Of `read_traces`.
+        Noise events, as `read_traces` returns them.
     stolen
-        Of `stolen_times`, of the same runs.
+        Time that the hypervisor took in the same runs (`stolen_times`).
 
     Returns
     -------

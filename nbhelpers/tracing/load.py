@@ -32,9 +32,9 @@ def quiet_and_loaded(
     Parameters
     ----------
     path
-        Of the file.
+        Path of the file that caches the recordings.
     seconds
-        Of each recording.
+        Length of each recording in seconds.
     recorded_only
         True: the file must be there.
 

@@ -169,7 +169,7 @@ class _Trace:
 
 
 def _in_order(raw: pd.DataFrame) -> pd.DataFrame:
-    """By CPU and time."""
+    """The records sorted by CPU and time."""
     order = np.lexsort((raw["time_ns"].to_numpy(), raw["cpu"].to_numpy()))
     return raw.iloc[order] if (np.diff(order) != 1).any() else raw
 

@@ -124,7 +124,7 @@ def read_recording(path: str | Path) -> tuple[dict, pd.DataFrame]:
     Raises
     ------
     LostEvents, InputError
-        As `read_tracepoints`.
+        The recording has losses, or is damaged; see `read_tracepoints`.
     """
     content = read_trace(path)
     line, _, body = content.partition(b"\n")

@@ -53,7 +53,7 @@ def takes_preload(path: str | Path) -> bool:
     Parameters
     ----------
     path
-        Of the program.
+        Path of the program.
     """
     try:
         mode = os.stat(path).st_mode
@@ -71,7 +71,7 @@ def elf_interpreter(path: str | Path) -> str | None:
     Parameters
     ----------
     path
-        Of the program.
+        Path of the program.
 
     Returns
     -------

@@ -38,7 +38,7 @@ class Configuration:
     base
         Rm: threads roam over the CPUs; TP: each thread has one CPU for itself.
     cpus
-        Of the workload, in the order in which threads get them.
+        CPUs of the workload, in the order in which threads get them.
     house
         CPUs that are left to the system on purpose.
     threads
@@ -88,7 +88,7 @@ def configurations(
     Parameters
     ----------
     topology
-        Of the machine (`nbhelpers.machine.cpus`).
+        Topology of the machine (`nbhelpers.machine.cpus`).
     usable
         Its CPUs that may be used; None: all that are online.
     families
@@ -137,7 +137,7 @@ def configuration_table(listed: Collection[Configuration]) -> pd.DataFrame:
     Parameters
     ----------
     listed
-        See `configurations`.
+        The configurations, as `configurations` returns them.
 
     Returns
     -------
@@ -159,7 +159,7 @@ def environment_table(listed: Collection[Configuration]) -> pd.DataFrame:
     Parameters
     ----------
     listed
-        See `configurations`.
+        The configurations, as `configurations` returns them.
 
     Returns
     -------
@@ -189,7 +189,7 @@ def existing_configurations(
     Parameters
     ----------
     listed
-        See `configurations`.
+        The configurations, as `configurations` returns them.
     names
         Only these; empty: all. Those that do not exist here are listed with the reason.
 

@@ -54,7 +54,7 @@ class Description:
     options
         Their defaults.
     model, env, region, outcome, timeout_s
-        See `program`.
+        What `program` takes under these names, unless its caller says otherwise.
     reader
         How its output is read.
     """
@@ -134,7 +134,7 @@ def find_description(name: str | os.PathLike) -> Description:
     Parameters
     ----------
     name
-        Of a file of data/knowledge/programs without ending, or the path of a .yml file.
+        Name of a file of data/knowledge/programs without its ending, or the path of a .yml file.
 
     Raises
     ------
@@ -160,7 +160,7 @@ def read_description(path: str | os.PathLike) -> Description:
     Parameters
     ----------
     path
-        Of a YAML file as data/knowledge/programs/program.schema.json has it.
+        Path of a YAML file as data/knowledge/programs/program.schema.json demands it.
 
     Raises
     ------

@@ -144,7 +144,7 @@ def nbody(
     threads
         Threads of the program; None: one a CPU.
     timeout_s
-        See `Workload`.
+        Seconds after which a run is killed; see `Workload`.
     compiler
         "gcc" or "clang", with that compiler's OpenMP runtime; the workload is then called nbody-gcc
         or nbody-clang. None: the default compiler; see `compilers`.
@@ -182,11 +182,11 @@ def stream(
     Parameters
     ----------
     repeats
-        Of the five kernels, 1 to 10,000; run time grows in proportion.
+        Repetitions of the five kernels, 1 to 10,000; run time grows in proportion.
     elements
-        Of an array; 2**25 in Cui et al. 2023, sec. 4.2, 805 MB in all.
+        Elements of an array; 2**25 in Cui et al. 2023, sec. 4.2, 805 MB in all.
     threads, timeout_s, compiler, model
-        See `nbody`, which raises the same errors.
+        Threads, time limit, compiler and model; see `nbody`, which raises the same errors.
     precision
         "double" or "single"; single has at most 1500 repeats, as its numbers shrink.
     """
@@ -220,7 +220,7 @@ def minife(
     ny, nz
         Elements in the other directions; None: as nx.
     threads, timeout_s, compiler, model
-        See `nbody`, which raises the same errors.
+        Threads, time limit, compiler and model; see `nbody`, which raises the same errors.
     """
     options = {"nx": nx, "ny": ny, "nz": nz}
     return _workload("minife", options, threads, timeout_s, compiler, model)
@@ -247,7 +247,7 @@ def schedbench(
     Parameters
     ----------
     iterations_per_thread
-        Of the loop; run time grows in proportion.
+        Iterations of the loop for each thread; run time grows in proportion.
     schedule
         "static", "dynamic" or "guided".
     chunk
@@ -262,7 +262,7 @@ def schedbench(
     references
         Repetitions of one thread alone, before the timed region.
     threads, timeout_s, compiler
-        See `nbody`, which raises the same errors.
+        Threads, time limit and compiler; see `nbody`, which raises the same errors.
     """
     options = {
         "schedule": schedule,
@@ -301,9 +301,9 @@ def syncbench(
     delay
         Work within the construct, in steps; see `schedbench`. 0.1 µs in Cui et al. 2023, Table 1.
     outer, references
-        See `schedbench`.
+        Repetitions, and those of one thread alone before the timed region; see `schedbench`.
     threads, timeout_s, compiler
-        See `nbody`, which raises the same errors.
+        Threads, time limit and compiler; see `nbody`, which raises the same errors.
     """
     options = {
         "construct": construct,

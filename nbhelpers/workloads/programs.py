@@ -140,7 +140,7 @@ def program(
     fresh_folder
         Each run in an empty folder, deleted afterwards.
     options
-        Of the description, for example elements=2**25.
+        Options of the description, for example elements=2**25.
 
     Returns
     -------
@@ -202,7 +202,7 @@ def as_workload(command: "Workload | str | Sequence[str] | None", **keywords: An
     command
         A workload, or a command of `program`.
     keywords
-        Of `program`; those that are None count as missing.
+        Keywords of `program`; those that are None count as missing.
 
     Returns
     -------
@@ -213,7 +213,7 @@ def as_workload(command: "Workload | str | Sequence[str] | None", **keywords: An
     InputError
         Keywords with a workload, which has them already; see `program`.
     RunError
-        See `program`.
+        The program does not exist, or cannot be executed on this machine.
     """
     keywords = {key: value for key, value in keywords.items() if value is not None}
     if not isinstance(command, Workload):

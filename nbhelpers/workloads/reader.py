@@ -40,7 +40,7 @@ class Report:
     column
         In place of a pattern: of a CSV table with a head.
     row
-        Of that table, from 0; −1 is the last.
+        Row of that table, from 0; −1 is the last.
     where
         Pairs (column, text) that choose the row instead.
     form
@@ -155,7 +155,7 @@ class Reader:
     Parameters
     ----------
     name
-        Of the program, for errors.
+        Name of the program, for errors.
     reports
         Its numbers; one named ``seconds`` is the run time, in place of the length of its timed
         region.
@@ -164,7 +164,7 @@ class Reader:
     failed
         Must not be found.
     tables
-        See `Table`.
+        Rows of numbers in the output; see `Table`.
     series
         Triples (name, unit, pattern with a group `value`): every match is a value.
     files

@@ -22,7 +22,7 @@ class Region:
     Parameters
     ----------
     kind
-        By which means it is observed: process: from the common start to the end of the process;
+        Means by which it is observed. process: from the common start to the end of the process;
         marks: `nb_region_begin()` and `nb_region_end()` of workloads/noisebook.h; symbols:
         `noisebook_begin()` and `noisebook_end()`, which Noisebook's library provides; lines: two
         lines that the program prints, time-stamped as they are written; mpi: from the first end of

@@ -72,7 +72,7 @@ def stream_elements(cache_bytes: int) -> int:
     Parameters
     ----------
     cache_bytes
-        Of all last-level caches that the run uses; 0: unknown.
+        Size in bytes of all last-level caches that the run uses together; 0: unknown.
 
     Returns
     -------

@@ -47,22 +47,24 @@ def runtime_design(
     Parameters
     ----------
     folder, names, target_seconds, recorded_only
-        As of `cached_design`.
+        The study's folder, names of configurations, run length in seconds, and whether only to
+        read; see `cached_design`.
     compilers
-        Of gcc and clang.
+        Compilers to measure, of gcc and clang.
     elements
-        Of BabelStream's arrays (2**25 there); 0: as `nbhelpers.studies.design.chosen_elements`.
+        Number of elements of BabelStream's arrays (2**25 there); 0: as
+        `nbhelpers.studies.design.chosen_elements`.
     chunks
         Sizes of the schedules' chunks; 1 is always there (Persson et al. 2025, figure 1).
     constructs
-        Of syncbench; reduction is always there.
+        Constructs of syncbench to measure; reduction is always there.
     published_sizes
         True: iterations, test time and repetitions are the paper's, too.
 
     Raises
     ------
     InputError
-        As of `cached_design`.
+        A name that is no configuration, or nothing was recorded; see `cached_design`.
     """
     folder = Path(folder)
     design = cached_design(

@@ -110,7 +110,7 @@ def why_not(design: Design, *names: str) -> str:
     design
         What was measured, and what this machine lacks.
     names
-        Of configurations; ST and MT: the pair of `smt_pair`, where there is none.
+        Names of configurations; ST and MT: the pair of `smt_pair`, where there is none.
     """
     missing = {one.name: one.missing for one in design.listed}
     if "MT" in names:

@@ -31,7 +31,7 @@ def whole_periods(frequencies_hz: Sequence[str], loop_seconds: float) -> list[fl
     Parameters
     ----------
     frequencies_hz
-        As numbers or words.
+        Frequencies in Hz, as numbers or words.
     loop_seconds
         Length of a loop.
 
@@ -89,16 +89,16 @@ def loop_runs(
     Parameters
     ----------
     folder
-        Of the campaign.
+        The campaign's folder.
     configs
-        Of `loop_configs`.
+        Noise configs by name, as `loop_configs` makes them.
     rounds
         Each has one run of every cell, in random order.
     seconds
         Length of a run, a whole number of every period. Below 0.95 s: after that the kernel lets
         ordinary tasks in.
     seed
-        Of the order.
+        Seed of the random order.
     recorded_only
         True: use recorded data, measure nothing.
 
@@ -197,9 +197,9 @@ def program_runs(
     Parameters
     ----------
     folder, rounds, seed, recorded_only
-        As of `loop_runs`.
+        The campaign's folder, number of rounds, seed, and whether only to read; see `loop_runs`.
     signatures, cpus
-        By name; on which CPUs noise is injected.
+        Signatures by name, and the CPUs on which noise is injected.
     seconds
         Length of an undisturbed run.
 

@@ -77,7 +77,7 @@ def rank_program(name: str, ranks: int, length: float = 1.0, **options: Any) -> 
     ranks
         How many.
     length
-        Of a run, in multiples of about half a second.
+        Length of a run, in multiples of about half a second.
     options
         Further ones of the program.
     """
@@ -105,13 +105,14 @@ def rank_runs(
     Parameters
     ----------
     folder
-        Of the campaign: each round holds all programs on all numbers of ranks.
+        The campaign's folder: each round holds all programs on all numbers of ranks.
     programs, ranks, signatures
         Names of programs, numbers of ranks, and names of `SIGNATURES`.
     rounds
         Runs of each cell.
     length, seed
-        Of a run, see `rank_program`; of the order.
+        Length of a run, in multiples of about half a second (`rank_program`), and seed of the
+        order.
     recorded_only
         Measure nothing; what the folder has.
 
@@ -149,8 +150,8 @@ def collective_times(
     Parameters
     ----------
     folder
-        Of the campaign: each round has a run of each number of ranks under each noise, and each
-        run all operations and sizes.
+        The campaign's folder: each round has a run of each number of ranks under each noise, and
+        each run all operations and sizes.
     signatures
         Names of `SIGNATURES`.
     rounds, ranks, calls
@@ -159,7 +160,7 @@ def collective_times(
         0: every call is a value. Else a value is the mean of several calls in a row, and the values
         of an operation and size take about so long: a signature must have time to strike.
     seed, recorded_only
-        As of `rank_runs`.
+        Seed of the random order, and whether only to read; see `rank_runs`.
 
     Returns
     -------
@@ -291,10 +292,10 @@ def net_noise_ns(log: pd.DataFrame, start_ns: int, end_ns: int) -> float:
     Parameters
     ----------
     log
-        Of an injection.
+        Log of an injection, a row an event.
     start_ns, end_ns
-        Of the region, from t0. The injector goes on until the program has ended, and programs
-        check their results after the region.
+        Begin and end of the timed region in ns from t0. The injector goes on until the program has
+        ended, and programs check their results after the region.
     """
     inside = log[(log["taken_ns"] >= start_ns) & (log["taken_ns"] < end_ns)]
     left_ns = end_ns - inside["taken_ns"]

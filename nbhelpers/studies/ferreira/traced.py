@@ -59,18 +59,18 @@ def trace_and_simulate(
     Parameters
     ----------
     folder
-        Of the campaign of traced runs, and of the tables.
+        Folder of the campaign of traced runs, and of the tables.
     programs, signatures
         Names of `APPLICATIONS` and of `SIGNATURES`.
     rounds
-        Of traced runs; each round has all programs.
+        Rounds of traced runs; each round has all programs.
     length
-        Of a run, see `rank_program`.
+        Length of a run, in multiples of about half a second (`rank_program`).
     times
-        By which the ranks are multiplied: messages are copied, collectives made anew (Hoefler et
-        al. 2010).
+        Factors by which the ranks are multiplied: messages are copied, collectives made anew
+        (Hoefler et al. 2010).
     seeds
-        Of the phases, at each size.
+        Number of draws of the phases, at each size.
     recorded_only
         Measure nothing; what the folder has.
 
@@ -208,7 +208,7 @@ def function_shares(calls: Calls, program: str = "") -> pd.DataFrame:
     Parameters
     ----------
     calls
-        Of a traced run.
+        Calls of a traced run.
     program
         For the column of that name.
 

@@ -213,7 +213,7 @@ def trace_lanes(folder: str | Path, runs: pd.DataFrame, worst: WorstTrace | None
     Parameters
     ----------
     folder, runs
-        Of the baseline campaign; its runs through `label_runs`.
+        Folder of the baseline campaign, and its runs through `label_runs`.
     worst
         One of `worst_traces` that was traced there; None: nothing was, and the table has no row but
         the reason.

@@ -52,9 +52,9 @@ def planted_traces(
     Parameters
     ----------
     folder
-        Of this campaign.
+        Folder of this campaign.
     design
-        Of the study; the runs are in its first configuration.
+        Design of the study; the runs are in its first configuration.
     baseline
         Runs of `baseline_campaign`, through `label_runs`.
     traces
@@ -62,7 +62,7 @@ def planted_traces(
     programs
         For which.
     seed, recorded_only
-        Of the campaign.
+        Seed of the campaign, and whether only recorded data are used.
 
     Returns
     -------

@@ -32,13 +32,13 @@ def program_from_options(
     reports
         Each ``NAME=REGEX[:UNIT[:higher|lower]]``; see `parse_report`.
     options
-        Of `nbhelpers.workloads.program`: `description`, `region`, `seconds`, `outcome`, `threads`,
-        `timeout_s`. What is empty or 0 is left to it.
+        Keywords of `nbhelpers.workloads.program`: `description`, `region`, `seconds`, `outcome`,
+        `threads`, `timeout_s`. What is empty or 0 is left to it.
 
     Raises
     ------
     InputError, RunError
-        See `program`.
+        An option that cannot be used, or a program that cannot be run; see `program`.
 
     Examples
     --------

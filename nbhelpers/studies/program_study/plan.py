@@ -62,7 +62,7 @@ def plan_study(run_seconds: float, seconds: float = 0, runs: int = 0) -> TimePla
     Parameters
     ----------
     run_seconds
-        Of one run.
+        Length of one run in seconds.
     seconds
         In all; 0: five minutes, or more where runs are long.
     runs

@@ -59,7 +59,7 @@ class TracedRuns:
     events
         Noise events of the traced ones.
     noise
-        By source; see `nbhelpers.tracing.noise_summary`.
+        Noise by source, a table of `nbhelpers.tracing.noise_summary`.
     tracing
         Traced against untraced runs.
     delta
@@ -85,7 +85,7 @@ class Steps:
     Parameters
     ----------
     workload, folder, seconds, runs, risk, seed
-        As of `ProgramStudy`.
+        Program, cache, time in seconds, rounds, highest risk, and seed; see `ProgramStudy`.
     """
 
     def __init__(

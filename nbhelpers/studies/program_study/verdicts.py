@@ -49,7 +49,7 @@ class Verdict:
     value, low, high
         The number and its 95 % interval; None: there is none.
     unit
-        Of these.
+        Unit of the number and of its interval.
     n
         Runs that it rests on.
     """
@@ -78,7 +78,7 @@ def find_verdict(steps: Steps, about: str) -> Verdict:
     Parameters
     ----------
     steps
-        Of the study; what is missing is measured.
+        Steps of the study; what is missing is measured.
     about
         One of `QUESTIONS`.
 

@@ -44,11 +44,11 @@ def variations(
     Parameters
     ----------
     noises
-        By name, as in the published results.
+        Detours by the noise's name, as in the published results.
     ranks
-        Of the applications.
+        Number of ranks of the applications.
     share
-        Of POP's published numbers of collectives.
+        Share of POP's published numbers of collectives that is simulated.
     seeds
         Replicates of each simulation.
     calls

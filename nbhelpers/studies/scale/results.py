@@ -31,7 +31,7 @@ def named(
     table
         With `median`, and perhaps `low`, `high`, `seeds`.
     names
-        Of its rows; a text: of its only row, if there is one.
+        Names of published results, one a row of the table; a text: that of its only row, if any.
     case
         What was simulated; columns stand in braces.
 
@@ -65,15 +65,16 @@ def collective_results(
     beckman
         The same of Beckman's noises.
     systems
-        Of every system's noise on its network.
+        `slowdowns` under every system's noise, on its network.
     speeds
-        Of one noise on networks of several speeds.
+        Times in µs and gains, a row for each noise and speed of the network; those of the noise
+        `BOTTLENECK` count.
     messages
         With a column `bytes`.
     loops
         Times of a collective alone and in a loop.
     together
-        Of Alps' noise, co-scheduled.
+        `slowdowns` under co-scheduled noises; those under `BOTTLENECK` count.
     """
     regular = regular[regular["noise"] == REGULAR]
     speeds = speeds[speeds["noise"] == BOTTLENECK]
@@ -176,7 +177,7 @@ def application_results(systems: pd.DataFrame, sweep: pd.DataFrame) -> dict[str,
         Slow-downs of POP and AMG under the noise of each published system, on its network. The row
         is the geometric mean of all systems with Student's interval over them.
     sweep
-        Of Sweep3D's trace, by `mode`.
+        Slow-downs of Sweep3D's trace, by `mode`.
     """
     exact = sweep.loc[sweep["mode"] == "exact", "median"].item()
     case = f"its trace, 4 ranks, the reference's rule; exact: {exact:.3f}"
