@@ -18,6 +18,9 @@ from nbhelpers.errors import InputError, RunError
 from nbhelpers.measurement import Attachment, run_once
 from nbhelpers.workloads import nbody, program
 
+from ..machine.conftest import eventually
+from .test_processes import length, sleeping
+
 pytestmark = pytest.mark.usefixtures("binaries", "nothing_left")
 REPOSITORY = Path(__file__).resolve().parents[2]
 PROTOCOL = "noisebook: x seconds={seconds} start_ns={start} end_ns={end} verified={verified}"
@@ -276,13 +279,14 @@ def test_interrupt_kills_the_run_and_is_raised_again():
 
 
 def test_sigterm_cleans_up_and_then_ends_the_process():
+    seconds = length()
     script = f"""
         from nbhelpers.measurement import Attachment, run_once
         from nbhelpers.workloads import program
         class Printer(Attachment):
             def released(self, t0_ns): print("released", flush=True)
         try:
-            workload = program(["sh", "-c", "setsid sleep 64.{os.getpid()} & sleep 60"])
+            workload = program(["sh", "-c", "setsid sleep {seconds} & sleep 60"])
             run_once(workload, [Printer()])
         finally:
             print("not reached: the default action of SIGTERM ends the process first")
@@ -290,11 +294,10 @@ def test_sigterm_cleans_up_and_then_ends_the_process():
     words = [sys.executable, "-c", textwrap.dedent(script)]
     process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True, cwd=REPOSITORY)
     assert process.stdout.readline() == "released\n"
-    time.sleep(0.1)
+    assert eventually(lambda: sleeping(seconds))
     process.terminate()
     assert process.communicate(timeout=20)[0] == "" and process.returncode == -signal.SIGTERM
-    command_lines = {path.read_bytes() for path in Path("/proc").glob("[0-9]*/cmdline")}
-    assert f"sleep\x0064.{os.getpid()}\x00".encode() not in command_lines
+    assert not sleeping(seconds)
 
 
 def test_two_hundred_runs_leak_nothing():
