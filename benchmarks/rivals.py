@@ -5,12 +5,12 @@
 `cutoff`: runs labelled rightly, beside the valley of a kernel density, Tukey's fence and the
 slowest quarter. `turns`: false alarms of runs in turn, beside one side after the other. `rounds`:
 intervals of a ratio by whole rounds, beside scipy.stats.bootstrap of single runs. `claims`: what
-judged trials of mitigations claim, beside the interval of each alone. `choice`: where a mitigation
-that acts on the planted cause stands in our order, beside the catalogue's. `gaps`: what a traced
-loop lost to each second, by net lengths, occupied intervals and stolen time, beside gross lengths.
-`switches`: noise of threads where one switch in fifty is removed. `lengths`: sums of net and of
-gross lengths. `merge`: ordinary noise that stays ordinary. `records`: changed bytes and lost lines
-of recorded files that are noticed.
+judged trials of mitigations claim, beside Welch's test of each. `choice`: where a mitigation that
+is known against the planted cause stands in our order, beside the catalogue's. `gaps`: what a
+traced loop lost, by lengths of events, occupied intervals and stolen time. `corrected`: how much
+corrected run times vary, beside CPU times. `switches`: noise of threads where one switch in fifty
+is removed. `lengths`: sums of net and of gross lengths. `merge`: ordinary noise that stays
+ordinary. `records`: changed bytes and lost lines of recorded files that are noticed.
 
 Data are made here (seeds of 900,000 and more) or recorded (data/recorded). Intervals are 95 %
 (Wilson). A minute or two each.
@@ -22,6 +22,7 @@ import os
 import sys
 import tempfile
 import warnings
+from copy import copy
 from pathlib import Path
 from unittest.mock import patch
 
@@ -30,7 +31,7 @@ for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
 
 import numpy as np
 import pandas as pd
-from autopilot import DRAWS, from_recorded, trial
+from autopilot import DRAWS, trial
 from modes import SHAPES, SINGLES
 from scipy.stats import bootstrap, gaussian_kde, ttest_ind
 from statsmodels.stats.proportion import proportion_confint
@@ -47,6 +48,9 @@ from nbhelpers.mitigation.report import found_factors
 from nbhelpers.mitigation.trials import MIXED, SEEMS, Pair, judge_trials
 from nbhelpers.noise import NoiseConfig
 from nbhelpers.statistics import compare
+from nbhelpers.statistics.comparison import NO_DIFFERENCE
+from nbhelpers.statistics.intervals import bootstrap_interval
+from nbhelpers.studies.baseline import Baseline
 from nbhelpers.tracing import netduration, read_recording, tracepoints
 from nbhelpers.tracing._missing_switches import SWITCH, WAKE, InferredSwitches
 
@@ -163,17 +167,18 @@ def cutoff(sets: int) -> None:
 
 def turns(sets: int) -> None:
     """The same undisturbed runs, split in the middle or by a coin in each pair of neighbours."""
-    wrong = {"one after the other, Welch": 0, "in turn, Welch": 0, "in turn, by rounds": 0}
-    for seed in range(FIRST_SEED, FIRST_SEED + sets):
-        random = np.random.default_rng(seed)
-        values = from_recorded(random, 60)
-        old, new = trial(values, random)
-        wrong["one after the other, Welch"] += differs(values[:30], values[30:])
-        wrong["in turn, Welch"] += differs(old["seconds"], new["seconds"])
-        wrong["in turn, by rounds"] += compare(old, new).better != "no difference shown"
-    print("recorded undisturbed runs, 30 of a side: a difference is claimed")
-    for name, count in wrong.items():
-        print(f"{name:<28}{share(count, sets)}")
+    for source in ("recorded", "trend", "autoregression 0.9"):
+        wrong = {"one after the other, Welch": 0, "in turn, Welch": 0, "in turn, by rounds": 0}
+        for seed in range(FIRST_SEED, FIRST_SEED + sets):
+            random = np.random.default_rng(seed)
+            values = DRAWS[source](random, 60)
+            old, new = trial(values, random)
+            wrong["one after the other, Welch"] += differs(values[:30], values[30:])
+            wrong["in turn, Welch"] += differs(old["seconds"], new["seconds"])
+            wrong["in turn, by rounds"] += compare(old, new).better != NO_DIFFERENCE
+        print(f"{source}, undisturbed, 30 runs of a side: a difference is claimed")
+        for name, count in wrong.items():
+            print(f"   {name:<28}{share(count, sets)}")
 
 
 def differs(old: object, new: object) -> bool:
@@ -212,7 +217,7 @@ def scipy_interval(
 def claims(sets: int) -> None:
     """Four mitigations, 30 rounds each: none does anything, or the first saves a twentieth."""
     names = list(mitigations())[:4]
-    for source in ("recorded", "normal", "two modes, 80/20"):
+    for source in ("recorded", "normal", "two modes, 80/20", "trend"):
         for factor in (1.0, 0.95):
             seeds = range(FIRST_SEED, FIRST_SEED + sets)
             said = [_said(names, source, factor, seed) for seed in seeds]
@@ -335,6 +340,31 @@ def gaps(sets: int) -> None:
                 f"{name:<26}{found.sum() / seen_ns.sum():.1%}; of a run off by"
                 f" {off.mean():.2f} ms of {seen_ns.mean() / 1e6:.2f}"
             )
+
+
+def corrected(sets: int) -> None:
+    """How much recorded run times vary, as they are and without what the account says was lost;
+    the sensitivity of a half of the runs is that of the other half.
+    """
+    account = Baseline(RECORDED / "10-trace-collection", recorded_only=True).account
+    runs = account.runs.set_index("run").loc[account.by_run.index]
+    halves = [set(runs.index[first::2]) for first in (0, 1)]
+    parts = []
+    for own, others in (halves, halves[::-1]):
+        fitted = copy(account)
+        for name in ("table", "by_run", "ordinary"):
+            vars(fitted).pop(name, None)
+        vars(fitted)["sensitivity"] = account._fit(np.array(sorted(others)))
+        parts.append(fitted.corrected().loc[sorted(own)])
+    seconds = {
+        "run time": runs["seconds"],
+        "CPU time": runs["user_s"] + runs["system_s"],
+        "corrected": pd.concat(parts),
+    }
+    print(f"coefficient of variation of {len(runs)} recorded runs")
+    for name, values in seconds.items():
+        low, high = bootstrap_interval(values, "cv", FIRST_SEED)
+        print(f"{name:<12}{values.std() / values.mean():.2%} ({low:.2%} to {high:.2%})")
 
 
 def _as_recorded(raw: pd.DataFrame) -> InferredSwitches:
@@ -470,6 +500,7 @@ BENCHMARKS = {
     "claims": claims,
     "choice": choice,
     "gaps": gaps,
+    "corrected": corrected,
     "switches": switches,
     "lengths": lengths,
     "merge": merge,

@@ -1,7 +1,11 @@
 """What is claimed of an effect, and what measurements say of it: one of five verdicts.
 
 Owns the rule by which every finding, comparison and mitigation is judged, and the correction for
-judging several of them at once.
+judging several of them at once. The plain way is Welch's test with Bonferroni's correction. Four
+mitigations tried in 30 rounds, one of which saves 5 %: in recorded runs that finds it in 97 of 200
+sets, this in 109; with two modes in 197 and 193. Where none helps, that claims one in 1 and 5, this
+in 5 and 7 (benchmarks/rivals.py claims). So it is no better at gains; it is here for what a test
+of a difference cannot say, that an effect is equivalent to none.
 """
 
 from collections.abc import Sequence
