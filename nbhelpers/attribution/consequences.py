@@ -83,9 +83,9 @@ class Forms:
     def _judge(self) -> None:
         """Strengths are rank correlations with the run time in standard errors.
 
-        By ranks, because counts are small whole numbers, and a single outlier must not hide what
-        the others say. A count that is the same in nearly every run falls as a rate wherever the
-        run took longer.
+        Ranks are used because counts are small whole numbers, and a single outlier must not hide
+        what the others say. A count that is the same in nearly every run falls as a rate wherever
+        the run took longer.
         """
         size = self.times.size
         self.scaled = standard_ranks(self.times) * np.sqrt(max(size - 1, 0)) / size

@@ -30,7 +30,7 @@ class Overheads:
     Attributes
     ----------
     wake_us
-        From the timer to the injector's first instruction; the workload is already stopped.
+        Time from the timer to the injector's first instruction; the workload is already stopped.
     wake_most_us
         95th percentile of the same. What wakes later was stopped by the hypervisor.
     exit_us

@@ -70,7 +70,7 @@ def _plain(text: str) -> object:
 def read_value(path: str, like: str = "") -> str:
     """The value a settings file shows, without its decoration.
 
-    Of a file of flags, as tracefs has them, it is the flag that `like` names, or its opposite.
+    A file of flags, as in tracefs, has as its value the flag that `like` names, or its opposite.
     """
     value = chosen(_text(path))
     flags = (like, opposite(like)) if like.isidentifier() and " " in value else ()

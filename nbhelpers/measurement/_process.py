@@ -43,7 +43,7 @@ class Child:
     end_ns
         CLOCK_MONOTONIC at the wake-up for its end; None: it lives.
     wait_status, usage
-        From wait4, after it was reaped.
+        Exit status and resource usage from wait4, after it was reaped.
     left
         Names of the processes that it left running, which were killed.
     folder

@@ -53,7 +53,7 @@ class Attachment:
     def released(self, t0_ns: int) -> None:
         """The start time has been written; at least 3 ms are left until it.
 
-        Of an attachment that follows the region it may have passed by some 100 µs.
+        If an attachment follows the region, the start time may have passed by some 100 µs.
         """
 
     def ended(self, pid: int) -> None:
@@ -67,7 +67,7 @@ class Attachment:
     def after(self, run: dict) -> dict:
         """The process has ended and was reaped; returns further columns for the runs table.
 
-        Of the columns that a run has already, only `status` and `message` may be replaced: a tracer
+        Columns that a run has already may not be replaced, but for `status` and `message`: a tracer
         that lost events fails its run.
         """
         return {}

@@ -146,7 +146,7 @@ def paired_costs(untreated: pd.DataFrame, treated: pd.DataFrame) -> pd.DataFrame
     """Cost of the run of each side in each round that holds both: index round, columns treated,
     untreated.
 
-    Of tables without rounds the rows are paired in their order.
+    Where tables have no rounds, their rows are paired in order.
     """
     untreated, treated = same_epochs(untreated, treated)
     sides = {}

@@ -95,7 +95,7 @@ def read_calls(folder: str | Path) -> Calls:
     Parameters
     ----------
     folder
-        That was named by NBTRACE.
+        The folder that was named by NBTRACE.
 
     Raises
     ------

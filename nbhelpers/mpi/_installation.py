@@ -95,7 +95,7 @@ def installation(folder: str | Path | None = None) -> Installation:
     Parameters
     ----------
     folder
-        That `make mpi` built into; None: `mpi` in the folder of the programs.
+        The folder that `make mpi` built into; None: `mpi` in the folder of the programs.
 
     Raises
     ------

@@ -42,9 +42,9 @@ def measure_pingpong(
     seed
         Seed of the random orders.
     timeout_s
-        After which the ranks are ended.
+        Seconds after which the ranks are ended.
     mpi
-        Which MPI; None: `installation()`.
+        The MPI that is used; None: `installation()`.
 
     Returns
     -------

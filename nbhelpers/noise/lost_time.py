@@ -161,7 +161,7 @@ def cut_at_intervals(
 
     Returns
     -------
-    Of each part: the row of its time, the number of its interval, its share of the time.
+    Three arrays, a value a part: row of its time, number of its interval, share of the time.
 
     Examples
     --------

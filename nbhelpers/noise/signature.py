@@ -128,8 +128,8 @@ class Signature:
     def with_(self, **changes: Any) -> "Signature":
         """The same signature with other values.
 
-        Of frequency, duration and share, one that is changed alone keeps the share; a share that is
-        changed alone keeps the duration.
+        A frequency or duration that is changed alone keeps the share; a share that is changed alone
+        keeps the duration.
 
         Examples
         --------

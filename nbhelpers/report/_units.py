@@ -44,9 +44,9 @@ def heading(column: str) -> str:
 def intervals_of(columns: Iterable[object]) -> dict[str, tuple[str, str]]:
     """Columns whose interval follows in the next two: name -> those of its low and high end.
 
-    Of `seconds`: `seconds_low`, `seconds_high`; of `median_percent` also `median_low_percent`,
-    `median_high_percent`, or `low_percent`, `high_percent`. The published value may stand between;
-    the interval is not that one's.
+    For `seconds` they are `seconds_low` and `seconds_high`; for `median_percent` also
+    `median_low_percent` and `median_high_percent`, or `low_percent` and `high_percent`. The
+    published value may stand between; the interval is not that one's.
     """
     names = [str(column) for column in columns]
     found: dict[str, tuple[str, str]] = {}

@@ -136,7 +136,7 @@ def judge(pairs: Sequence[tuple[Claim, Evidence]], level: float = LEVEL) -> list
 
     Notes
     -----
-    Of each claim two hypotheses are tested by Student's t over units: that there is no effect (of a
+    Two hypotheses of each claim are tested by Student's t over units: that there is no effect (of a
     claim without direction: that the effect is as large as the margin), and that the effect is not
     within the margin (two one-sided tests, Schuirmann 1987). At most one of the two is true. They
     are corrected together, step by step, for as many as can still be true (Shaffer 1986).

@@ -16,7 +16,7 @@ def same_epochs(*tables: pd.DataFrame) -> tuple[pd.DataFrame, ...]:
 
     Returns
     -------
-    As many tables; unchanged if one lacks the column `epoch`, or if no epoch is shared.
+    The tables, in the same order; unchanged if one lacks `epoch`, or if no epoch is shared.
 
     Examples
     --------

@@ -102,7 +102,7 @@ def prove_cause(
     folder
         The campaign's folder; the same call goes on there.
     seconds
-        That injecting may take.
+        Seconds that injecting may take.
     seed
         Seed of the random order.
     recorded_only

@@ -192,7 +192,7 @@ class DetourTracer(Attachment):
     Parameters
     ----------
     folder
-        That of `detour_workload`.
+        The folder that `detour_workload` has.
     prefix
         Prefix of the names of the columns.
     """

@@ -41,7 +41,7 @@ def placed_env(
     base
         Rm or TP.
     cpus
-        That the program may use.
+        CPUs that the program may use.
     ours
         Whether it is one of our programs; others have only the pinning of the runtime.
     sysfs

@@ -23,7 +23,7 @@ class Truth(Attachment):
     truth
         Value of the column `truth`.
     attachments
-        That make the disturbance.
+        The attachments that make the disturbance.
     dose
         Value of the column `dose`; empty: none.
     """

@@ -173,7 +173,7 @@ def score_nothing(
 ) -> pd.DataFrame:
     """What the attribution finds in runs without a planted cause.
 
-    Of each campaign these are the undisturbed runs alone, and all runs with shuffled run times.
+    Each campaign gives its undisturbed runs alone, and all runs with shuffled run times.
     Undisturbed runs may differ for a reason of the machine. Shuffled run times have no reason:
     whatever is found in them is false.
 

@@ -121,7 +121,7 @@ class VictimFile(Attachment):
     Raises
     ------
     RunError
-        From `before`: the file cannot be made, for want of room for example.
+        The file cannot be made, for want of room for example; raised by `before`.
     """
 
     def __init__(self, path: Path, content: Callable[[], bytes]):

@@ -31,7 +31,7 @@ def slower_than_peers(job: TrainingJob, confidence: float = CONFIDENCE) -> pd.Da
     Parameters
     ----------
     confidence
-        That no lower bound of any worker is above the truth, for all workers together.
+        Probability that no worker's lower bound is above the truth, for all workers together.
 
     Returns
     -------

@@ -123,7 +123,7 @@ def printed_pairs(
     logs
         The argument `printed` of `compare`.
     quantity
-        Which of their columns.
+        Name of the column that is compared.
     sides
         What is compared, as in `difference`.
     program

@@ -60,7 +60,7 @@ def planted_traces(
     traces
         Its folder of traces.
     programs
-        For which.
+        Names of the programs for which traces are made.
     seed, recorded_only
         Seed of the campaign, and whether only recorded data are used.
 

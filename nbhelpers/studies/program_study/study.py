@@ -30,13 +30,13 @@ class ProgramStudy(Steps):
     folder
         Where everything is cached; None: see `study_folder`.
     seconds
-        That measuring may take; 0: five minutes, or more where runs are long.
+        Seconds that measuring may take; 0: five minutes, or more where runs are long.
     runs
         Rounds of the first two steps; 0: what the time allows.
     risk
         The highest risk of a mitigation that is tried: none, low or high.
     seed
-        Of random orders and of resampling.
+        Seed of random orders and of resampling.
 
     Examples
     --------

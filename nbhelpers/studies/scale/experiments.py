@@ -142,7 +142,7 @@ def balance(
 ) -> pd.DataFrame:
     """POP, SAGE and CTH on networks whose bandwidth is ever less (Ferreira et al. 2008, sec. 8.3).
 
-    Of POP a share of its published numbers of collectives, of the others 0.1 s at most.
+    POP runs a share of its published numbers of collectives, the others 0.1 s at most.
 
     Returns
     -------
