@@ -513,6 +513,9 @@ def _recorded(folder: str | Path) -> Store:
         raise InputError(
             "no runs were recorded here",
             where=folder,
-            fix="run the stage that measures them first: make paper",
+            fix=(
+                "first run the notebook that measures them, with the same profile (make paper runs"
+                ' all in order), or read the recorded campaign: profile = "recorded"'
+            ),
         )
     return store
