@@ -77,7 +77,7 @@ $(call after,42-fairness,40-mitigations)
 $(call after,50-attribution,10-trace-collection 35-planted-anomaly)
 $(call after,82-this-machine-at-scale,00-machine 10-trace-collection)
 $(S)/90-paper.done: $(filter-out %/90-paper.made,$(MADE))
-AGAIN = $(python) -m pytest --last-failed# what failed beside others, once more, alone
+AGAIN = $(python) -m pytest --lf --lfnf=none# what failed beside others, once more, alone
 CHECK_ALL = PY=$(python) sh tests/check.sh
 check: $(ENV)
 	@$(CHECK_ALL)
