@@ -7,7 +7,9 @@ that it needs is handed over.
 
 import ast
 import json
+from functools import cache
 from pathlib import Path
+from types import CodeType
 from typing import Any
 
 NOTEBOOKS = Path(__file__).resolve().parent.parent / "notebooks"
@@ -33,24 +35,31 @@ def run_cells(stage: str, tag: str, **names: Any) -> dict[str, Any]:
     --------
     >>> run_cells("40-mitigations", "claims", injected=runs, design=design)  # doctest: +SKIP
     """
-    cells = json.loads((NOTEBOOKS / f"{stage}.ipynb").read_text())["cells"]
-    code = [cell for cell in cells if cell["cell_type"] == "code"]
-    chosen = [source(cell) for cell in code if tag in cell["metadata"].get("tags", [])]
-    if not chosen:
+    code = compiled(stage)
+    if not any(tag in tags for tags, _ in code):
         raise LookupError(f"no cell of {stage} has the tag {tag!r}")
-    imports = [source(cell) for cell in code if is_import(source(cell))]
     known: dict[str, Any] = {"display": lambda *shown: None}
-    for text in imports:
-        exec(compile(text, f"{stage}, imports", "exec"), known)
+    for tags, cell in code:
+        if "imports" in tags:
+            exec(cell, known)
     known |= names
-    for text in chosen:
-        exec(compile(text, f"{stage}, {tag}", "exec"), known)
+    for tags, cell in code:
+        if tag in tags:
+            exec(cell, known)
     return known
 
 
-def source(cell: dict[str, Any]) -> str:
-    """The text of a cell."""
-    return "".join(cell["source"])
+@cache
+def compiled(stage: str) -> list[tuple[set[str], CodeType]]:
+    """Tags and code of each code cell of a notebook; one that only imports is tagged so."""
+    cells = json.loads((NOTEBOOKS / f"{stage}.ipynb").read_text())["cells"]
+    found = []
+    for cell in (one for one in cells if one["cell_type"] == "code"):
+        text, tags = "".join(cell["source"]), set(cell["metadata"].get("tags", []))
+        name = f"{stage}, {', '.join(sorted(tags)) or 'imports'}"
+        more = {"imports"} if is_import(text) else set()
+        found.append((tags | more, compile(text, name, "exec")))
+    return found
 
 
 def is_import(text: str) -> bool:

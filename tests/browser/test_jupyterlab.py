@@ -1,6 +1,5 @@
 """The notebooks in a real JupyterLab in a real browser, on recorded data."""
 
-import re
 import shutil
 
 import pytest
@@ -46,24 +45,3 @@ def test_every_notebook_with_an_explorer_is_operated():
         path.stem for path in NOTEBOOKS.glob("*.ipynb") if "import explore_" in path.read_text()
     }
     assert has_one == set(EXPLORED)
-
-
-def test_the_contents_link_to_notebooks_that_open(opened, server):
-    notebook = Notebook(opened, server, "contents")
-    try:
-        notebook.run_all()
-        links = notebook.page.locator(".jp-OutputArea a[href*='.ipynb']")
-        links.first.wait_for(timeout=30_000)
-        found = [links.nth(i).get_attribute("href") for i in range(links.count())]
-        assert set(STAGES) - {"90-paper"} <= {
-            re.search(r"([\w-]+)\.ipynb", one)[1] for one in found
-        }
-        links.first.click()
-        notebook.page.wait_for_function(
-            "() => window.jupyterapp.shell.currentWidget.context.path"
-            " == 'build/lab/00-machine.ipynb'",
-            timeout=30_000,
-        )
-        assert not notebook.said
-    finally:
-        notebook.close()

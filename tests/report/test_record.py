@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from nbhelpers.empty import because, why_empty
+from nbhelpers.empty import because
 from nbhelpers.errors import InputError
 from nbhelpers.palette import PAGE_IN
 from nbhelpers.report import published_table, save_figure, save_table
@@ -179,15 +179,6 @@ def test_a_table_without_rows_says_why_in_every_format(tmp_path, columns, beside
     assert [record.name for record in records(tmp_path)] == ["table"]
 
 
-def test_the_reason_may_be_given_with_the_table_and_is_not_said_of_one_with_rows(tmp_path):
-    save_table(pd.DataFrame(columns=["x"]), "table", "", tmp_path, why="nothing was traced")
-    assert "No rows: nothing was traced" in (tmp_path / "table.html").read_text()
-    save_table(pd.DataFrame({"x": [1.0]}), "table", "", tmp_path, why="nothing was traced")
-    for kind in ("html", "tex", "csv"):
-        assert "nothing was traced" not in (tmp_path / f"table.{kind}").read_text()
-    assert why_empty(because(pd.DataFrame({"x": [1.0]}), "unused")) == ""
-
-
 def test_a_column_in_which_nothing_was_measured_is_a_number_beside_the_published_one(tmp_path):
     ours = pd.DataFrame({"mitigation": ["tcmalloc"], "statistic": ["p95"], "ratio": [None]})
     theirs = pd.DataFrame({"mitigation": ["tcmalloc"], "statistic": ["p95"], "ratio": [0.79]})
@@ -223,24 +214,6 @@ def test_a_published_number_is_not_given_our_interval(tmp_path):
     save_table(pd.DataFrame(ours), "product", "", tmp_path, published=theirs)
     text = (tmp_path / "product.tex").read_text()
     assert r"tcmalloc & 0.8200 (0.5100~to~1.7600) & 0.7900 \\" in text
-
-
-def test_ends_without_a_name_are_those_of_the_number_before_them(tmp_path):
-    numbers = {"increase_percent": [3.0, -17.5], "low_percent": [-1.25, np.nan]}
-    frame = pd.DataFrame({"config": ["Rm", "TP"], **numbers, "high_percent": [7.0, -12.0]})
-    frame["runs"] = 8
-    theirs = pd.DataFrame({"config": ["Rm", "TP"], "increase_percent": [45.5, 40.0]})
-    save_table(frame, "ours", "", tmp_path, published=theirs)
-    text = (tmp_path / "ours.tex").read_text()
-    assert r"config & increase (\%) & increase, published (\%) & runs \\" in text
-    assert r"Rm & 3.00 (-1.25~to~7.00) & 45.50 & 8 \\" in text
-    assert r"TP & -17.50 (--~to~-12.00) & 40.00 & 8 \\" in text, "an end alone is shown, too"
-    words = pd.DataFrame({"ms": [1.0], "why": ["x"], "low": [1.0], "high": [2.0]})
-    save_table(words, "words", "", tmp_path)
-    assert r"ms & why & low & high \\" in (tmp_path / "words.tex").read_text()
-    others = pd.DataFrame({"gap_ms": [1.0], "low_us": [1.0], "high_us": [2.0]})
-    save_table(others, "others", "", tmp_path)
-    assert r"gap (ms) & low (µs)".replace("µ", r"$\mu$") in (tmp_path / "others.tex").read_text()
 
 
 @pytest.mark.parametrize(

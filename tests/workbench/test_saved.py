@@ -73,16 +73,3 @@ def test_recorded_runs_are_named_by_where_they_lie_in_the_checkout(tmp_path, mon
     choices = read_json(path.with_name("session.json"))
     assert choices["folder"] == Session().folder and choices["outcome"] == "user_s"
     assert {one.name for one in path.parent.iterdir()} == {"session.ipynb", "session.json"}
-
-
-def test_runs_that_are_not_shipped_are_copied_beside_the_notebook(tmp_path, monkeypatch):
-    monkeypatch.setattr("nbhelpers.workbench.session.results", lambda: tmp_path / "build")
-    recorded = shipped() / "data/recorded/55-mitigate-and-compare/matrix-product"
-    campaign = tmp_path / "somewhere" / "matrix product"
-    shutil.copytree(recorded, campaign)
-    session = Session.of_recorded(str(campaign))
-    path = save_notebook(session)
-    shutil.rmtree(campaign)
-    text = run_elsewhere(path.parent, tmp_path / "elsewhere")
-    assert str(tmp_path) not in text and "(p = " in text
-    assert "95 % of the runs lie between" in text and "nothing found" in text
