@@ -55,9 +55,9 @@ def started(rows, **options):
 def test_a_kill_in_the_middle_of_a_real_time_event_ends_all(whom):
     replay, pids = started(ONE_LONG)
     os.kill(pids[whom], signal.SIGKILL)
-    assert gone_within([pids[whom]], 1)
+    assert gone_within([pids[whom]], 10)
     replay.close()
-    assert gone_within(pids, 0.5) and replay.problem()
+    assert gone_within(pids, 10) and replay.problem()
     assert make_log(replay)["outcome"].tolist() == ["cut"]
 
 
@@ -79,17 +79,16 @@ run_once(program("sleep 30"), [injector, look])
 def test_the_owner_is_killed_while_every_cpu_is_taken_with_real_time_priority():
     owner, pids = owner_and_pids(OWNER)
     time.sleep(0.02)
-    begin = time.monotonic()
     owner.kill()
     owner.wait(timeout=10)
-    assert gone_within(pids, 3 - (time.monotonic() - begin))
-    assert put_back(5)
+    assert gone_within(pids, 10)  # the workload would sleep for 30 s
+    assert put_back(10)
 
 
 def test_a_closed_pipe_to_the_supervisor_ends_all():
     replay, pids = started([(0, "thread", 5, 900)])
     os.close(replay._run.control_fd)
-    assert gone_within(pids, 2)
+    assert gone_within(pids, 10)
     replay._run.control_fd = -1
     replay.close()
     assert replay.ended_by == "owner ended"
@@ -115,7 +114,7 @@ def test_a_workload_that_forks_away_ends_the_injection_and_is_ended_itself():
     look = Look(lambda: injector.pids)
     row = run_once(program(["sh", "-c", "sleep 40 & exit 0"]), [injector, look])
     injector.close()
-    assert row["status"] == "ok" and row["wall_seconds"] < 3 and gone_within(look.seen, 0.5)
+    assert row["status"] == "ok" and row["wall_seconds"] < 3 and gone_within(look.seen, 10)
 
 
 def test_a_workload_that_exceeds_its_time_is_killed_and_the_noise_with_it():
@@ -123,7 +122,7 @@ def test_a_workload_that_exceeds_its_time_is_killed_and_the_noise_with_it():
     look = Look(lambda: injector.pids)
     row = run_once(program("sleep 30", timeout_s=0.3), [injector, look])
     injector.close()
-    assert row["status"] == "timeout" and gone_within(look.seen, 0.5)
+    assert row["status"] == "timeout" and gone_within(look.seen, 10)
 
 
 def test_a_full_stop_is_refused_before_anything_is_started_or_set():

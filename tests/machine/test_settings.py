@@ -384,12 +384,6 @@ def test_the_journals_of_others_are_never_obeyed(knob, state):
 # ---- folders -------------------------------------------------------------------------------------
 
 
-def test_a_folder_is_made_and_removed(tmp_path, state):
-    with settings.make_folder(tmp_path / "made"):
-        assert (tmp_path / "made").is_dir()
-    assert not (tmp_path / "made").exists()
-
-
 def test_a_folder_that_somebody_else_makes_first_is_not_removed(tmp_path, state, monkeypatch):
     """Between our look and our mkdir: here, while the guardian starts."""
     start = _watch.start_guardian

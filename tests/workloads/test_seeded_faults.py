@@ -163,24 +163,21 @@ def is_found(program: Path, words: str) -> bool:
     return said == "verified=no"
 
 
-def check(folder: Path, fault: Fault) -> None:
+def cases(faults: list[Fault], *marks: pytest.MarkDecorator):
+    """Threads of constructs meet where nobody else wants the CPUs, and else wait long."""
+    for fault in faults:
+        alone = [pytest.mark.alone] if fault.program == "syncbench" else []
+        yield pytest.param(fault, id=f"{fault.program}, {fault.name}", marks=[*marks, *alone])
+
+
+@pytest.mark.parametrize("fault", [*cases(SHORT), *cases(LONG, pytest.mark.long)])
+def test_a_planted_fault_is_found(tmp_path, fault):
     if not os.access(SOURCES / "Makefile", os.R_OK):
         pytest.skip("no sources here")
-    program = planted(folder, fault)
+    program = planted(tmp_path, fault)
     assert any(is_found(program, fault.words) for _ in range(ATTEMPTS))
 
 
-@pytest.mark.parametrize("fault", SHORT, ids=lambda fault: f"{fault.program}, {fault.name}")
-def test_a_planted_fault_is_found(tmp_path, fault):
-    check(tmp_path, fault)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("fault", LONG, ids=lambda fault: f"{fault.program}, {fault.name}")
-def test_each_planted_fault_is_found(tmp_path, fault):
-    check(tmp_path, fault)
-
-
-@pytest.mark.parametrize("words", sorted({fault.words for fault in SHORT}))
-def test_without_a_fault_the_same_run_is_verified(binaries, words):
-    assert not is_found(binaries / words.split()[0], words)
+@pytest.mark.parametrize("fault", list(cases(SHORT)))
+def test_without_a_fault_the_same_run_is_verified(binaries, fault):
+    assert not is_found(binaries / fault.program, fault.words)
