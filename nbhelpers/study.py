@@ -245,11 +245,13 @@ class Study:
         drawing, name, data
             The arguments of `nbhelpers.report.save_figure`.
         note, source
-            The arguments of `table`.
+            The arguments of `table`. Without data the figure is the note.
         """
+        from .empty import because, why_empty
         from .report import save_figure
 
         caption = f"{self.caption(name)} {note}".strip()
+        data = because(data, why_empty(data) or note)
         record = save_figure(drawing, name, caption, data, self.results, source or self.source)
         return Shown(record, note)
 

@@ -25,6 +25,7 @@ WHOLE = {
     "seconds": ("run time (s)", "{:.4f}", 1),
     "p_value": ("p", "{:.3f}", 1),
     "p_corrected": ("p, corrected", "{:.3f}", 1),
+    "paper_p_corrected": ("paper p, corrected", "{:.3f}", 1),
 }
 _LEAST = 1e-4  # smaller ones are only said to be so
 _MOST_DECIMALS = 4

@@ -21,6 +21,7 @@ from ..errors import InputError
 from ..files import write_atomically, write_json
 from ..palette import PAGE_IN
 from ..reading import read_csv, read_json
+from ._blank import blank_figure
 from ._printed import NO_ROWS, fragment, latex, printed
 from .appearance import POINTS, style
 
@@ -152,7 +153,7 @@ def save_figure(
         One or more sentences; never drawn into the figure.
     data
         What is drawn, one row a mark; without rows the CSV has the reason (`nbhelpers.empty`) in
-        their place.
+        their place, and so has the figure.
     folder
         Made if missing.
     source
@@ -170,6 +171,9 @@ def save_figure(
     import matplotlib.pyplot as plt
 
     folder = _checked(name, folder, Figure)
+    if why_empty(data):
+        plt.close(figure)
+        figure = blank_figure(why_empty(data))
     _fit_page(figure)
     with style():
         for kind, metadata in _NO_DATES.items():

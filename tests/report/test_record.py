@@ -189,7 +189,11 @@ def test_a_column_in_which_nothing_was_measured_is_a_number_beside_the_published
 def test_a_figure_without_data_says_why(tmp_path):
     empty = pd.DataFrame(columns=["cell", "status", "seconds"])
     data = because(empty, "no mitigation can be tried here")
-    record = save_figure(drawn(data), "compare", "Nothing.", data, tmp_path)
+    figure = plt.figure()
+    figure.subplots()
+    record = save_figure(figure, "compare", "Nothing.", data, tmp_path)
+    words = (tmp_path / "compare.svg").read_text()
+    assert "axes_1" not in words and not plt.get_fignums(), "no empty axes are shown"
     assert "no mitigation can be tried here" in (tmp_path / "compare.csv").read_text()
     assert (tmp_path / "compare.pdf").stat().st_size and record.width_in == 3.33
 

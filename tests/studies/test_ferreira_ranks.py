@@ -48,7 +48,7 @@ def made_runs(
 
 
 # what the page's sentences are made of, where they do not matter
-TEXTS: dict = {"amplified": "", "phases": "", "together": [], "predicted": ""}
+TEXTS: dict = {"amplified": "", "phases": "", "read": [], "predicted": ""}
 
 
 @pytest.mark.parametrize(
@@ -109,8 +109,11 @@ def test_what_injection_costs_by_itself_is_no_waiting(waiting):
 def test_all_cases_of_a_number_of_ranks_are_judged_together_too():
     """Each case weighs the same; one costs 4 % more, the other none."""
     runs = both_ways(("halo2d", 0.04, 0.0), ("halo3d", 0.0, 0.0))
-    shown, _ = page("accumulated", "read", "phases", runs=runs)
+    tags = ("accumulated", "read", "phases", "claims", "answer")
+    shown, _ = page(*tags, runs=runs, predicted="")
     table = shown.tables["phases"]
+    assert shown.sentences[1].endswith("0 are open.")
+    assert shown.sentences[2].startswith("2 ranks, all cases: +2.0% (")
     assert table["program"].tolist() == ["halo2d", "halo3d", "all"]
     assert table["effect"].tolist() == ["amplified", "neither", "amplified"]
     assert table["extra"].iloc[-1] == pytest.approx(np.sqrt(1.04) - 1, abs=0.001)
@@ -146,6 +149,7 @@ def test_without_ranks_the_whole_page_says_why(tmp_path):
     for name in ("accumulated", "collectives"):
         assert shown.whys[name] == "no runs of real ranks were recorded"
     assert shown.answer.answer == CANNOT_TELL and "recorded" in shown.answer.sentence
+    assert not shown.sentences
 
 
 def test_mean_times_of_calls_are_compared_within_a_round():
