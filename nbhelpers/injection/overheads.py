@@ -1,7 +1,9 @@
 """What an injected event costs on this machine: measured with the real injector against a real
 shielded loop, for each kind of core, then cached until the machine changes.
 
-Owns the measurement, its statistics and the file of the cache.
+Owns the measurement, its statistics and the file of the cache. The plain way takes an event's
+length for what it costs. A loop then loses 4.5 to 8.4 µs more (medians of six lengths from 50 µs to
+10 ms, 200 to 250 events each), with this measurement −0.1 to 0.4 µs (benchmarks/injector.py).
 """
 
 import threading
