@@ -69,6 +69,7 @@ def storm(tmp_path_factory):
     return str(folder / "storm")
 
 
+@pytest.mark.alone
 @pytest.mark.long
 def test_finds_the_storm_of_page_faults_and_what_ends_it(storm, binaries, tmp_path, nothing_left):
     said = []
