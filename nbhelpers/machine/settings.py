@@ -3,6 +3,9 @@
 Owns every change that Noisebook makes to a sysctl or to tracefs. The old state is in
 the journal of this process, on disk, before anything is changed. Changes are undone in the reverse
 order: here; when the owner dies, by the process `guardian.py`; or by `repair` at the next start.
+The plain way, try and finally, undoes nothing after SIGKILL. Of 7 campaigns of which some process
+got one, at random moments, none left a setting or lost a run (python -m tests.faults 7 --kind
+"SIGKILL to" --seed 9001).
 """
 
 import contextlib
