@@ -27,7 +27,6 @@ from .study import NO_STAGES, PAPER, notebook_files
 from .workloads import configurations, existing_configurations
 
 FULL, REPLACED, LEFT_OUT = "full method", "replaced", "left out"
-_NAME_WIDTH = 25
 Parameters = Mapping[str, Any]  # of a stage: the profile's values, or else the notebook's own
 Part = tuple[str, str, str, str]  # what a promise is about, its state, sentence and fix
 
@@ -171,25 +170,21 @@ def replaced_or_left_out(profile: str, stage: str, found: Doctor | None = None) 
 
 
 def text(profile: str = "quick", found: Doctor | None = None) -> str:
-    """The promises for a terminal of 100 columns: a line a stage, and below what the numbers in it
-    mean.
+    """The promises for a terminal of 100 columns: each a single time, with the stages that it is
+    about.
     """
-    numbers: dict[tuple[str, str], int] = {}
-    said: dict[str, str] = {}
+    about: dict[tuple[str, str], list[str]] = {}
     for one in promises(profile, found=found):
-        words = one.state
-        if one.state != FULL:
-            number = numbers.setdefault((one.sentence, one.fix), len(numbers) + 1)
-            words = f"{one.part} {one.state} [{number}]"
-        said[one.stage] = f"{said[one.stage]}, {words}" if one.stage in said else words
-    said |= {"MPI": _mpi()} | {f"extra {name}": finding for name, finding in findings().items()}
+        words = f"{one.part} {one.state}: {one.sentence}" if one.part else one.sentence
+        about.setdefault((words, one.fix), []).append(one.stage[:2])
     lines = [f"What make paper PROFILE={profile} will do here:"]
-    for name, words in said.items():
-        lines += wrapped(f"  {name:<{_NAME_WIDTH}}", words)
-    lines += [""] if numbers else []
-    for (sentence, fix), number in numbers.items():
-        lines += wrapped(f"  [{number}]".ljust(7), sentence)
-        lines += wrapped(" " * 7, f"fix: {fix}") if fix else []
+    for (words, fix), stages in about.items():
+        lines += ["", *wrapped("  ", f"Stages {', '.join(stages)}: {words}")]
+        lines += wrapped("    ", f"fix: {fix}") if fix else []
+    others = {"MPI": _mpi()} | {f"extra {name}": finding for name, finding in findings().items()}
+    lines += [""]
+    for name, words in others.items():
+        lines += wrapped(f"  {name}: ", words)
     return "\n".join(lines)
 
 

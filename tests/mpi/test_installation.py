@@ -85,7 +85,7 @@ def test_a_moved_folder_still_works(tmp_path):
 def test_the_doctor_says_which_mpi_is_here_or_how_to_get_one(tmp_path, monkeypatch):
     found = doctor()
     if not lacking():
-        assert re.search(rf"^  MPI +{installation()}$", promise.text("smoke", found), re.M)
+        assert re.search(rf"^  MPI: {installation()}$", promise.text("smoke", found), re.M)
     monkeypatch.setenv("NOISEBOOK_BIN", str(tmp_path))
     assert places.programs() == tmp_path
     assert "make mpi" in promise.text("smoke", found)
