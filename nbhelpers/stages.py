@@ -1,7 +1,7 @@
 """Runs a notebook as a stage of the pipeline: parameters checked, machine locked, the result moved
 into place only when whole.
 
-`python -m nbhelpers.stages check|wanted|run|measure-again|record` is what the Makefile calls;
+`python -m nbhelpers.stages check|wanted|run` is what the Makefile calls;
 nothing here knows what a stage computes.
 """
 
@@ -22,13 +22,12 @@ from typing import TYPE_CHECKING, Any
 
 from .errors import InputError, NoisebookError, Unavailable
 from .extras import stages as extra_stages
-from .files import digest, disk_error, pack, to_json, write_atomically, write_json
+from .files import digest, disk_error, to_json, write_atomically, write_json
 from .loaded import EXTENSION, LIST, digests, modules
-from .places import HOME, how_to, programs, results, shipped
+from .places import HOME, programs, results, shipped
 from .profiles import adopted, check_parameters, notebook_of, parameters_of
 from .progress import for_command
 from .reading import read_json
-from .records import SEAL
 from .schemas import jsonschema
 from .stage_line import outlook, shown, stage_seconds
 from .stage_records import record_of
@@ -125,25 +124,12 @@ def _write_if_changed(path: Path, text: str) -> None:
 
 
 def run_stage(stage: str, profile: str) -> Path:
-    """Execute a stage's notebook; return its page.
-
-    The notebook runs under a temporary name and takes its place only on success; a failed one is
-    saved as ``STAGE.failed.ipynb`` for reading and the stage stays unmade.
-    """
+    """Execute a stage's notebook; return its page. A failed stage stays unmade."""
     study, wanted, began = Study(stage, profile), _wanted(stage, profile), time.monotonic()
-    folder = study.build / "notebooks"
-    folder.mkdir(parents=True, exist_ok=True)
-    running, failed = (folder / f"{stage}.{state}.ipynb" for state in ("running", "failed"))
-    failed.unlink(missing_ok=True)
+    notebook = study.build / "notebooks" / f"{stage}.ipynb"
     shutil.rmtree(study.results)  # what an older notebook saved there must not reach the paper
     with shown(stage, stage_seconds(stage, profile)), _stage_lock(study):
-        try:
-            wanted["code"] = _execute(stage, running, wanted["parameters"])
-        except BaseException:
-            if running.exists():
-                running.replace(failed)
-            raise
-        notebook = running.replace(folder / f"{stage}.ipynb")
+        wanted["code"] = _execute(stage, notebook, wanted["parameters"])
         page = _export(study, notebook)
     wanted["code"] |= digests(modules("nbhelpers.page", "nbhelpers.paper"))
     write_json(study.build / "provenance" / f"{stage}.json", _provenance(study, wanted, began))
@@ -172,13 +158,9 @@ def run_program_study(program_study: "ProgramStudy", parameters: dict) -> Path:
 
     folder = program_study.folder
     check_parameters(STARTER, parameters, notebook_of(STARTER))
-    folder.mkdir(parents=True, exist_ok=True)
     executed, page = folder / f"{STARTER}.ipynb", folder / "why.html"
     with shown(STARTER):
-        try:
-            _execute(STARTER, executed, parameters)
-        except Exception as error:
-            raise InputError(_failed(error, executed)) from None
+        _execute(STARTER, executed, parameters)
     export_page(executed, page, hide_code=True)
     return page
 
@@ -229,13 +211,20 @@ def _provenance(study: Study, wanted: dict, began: float) -> dict:
     }
 
 
-def _execute(stage: str, output: Path, parameters: dict) -> dict[str, str]:
-    """The files of ours that the notebook's kernel has loaded, with their digests."""
+def _execute(stage: str, notebook: Path, parameters: dict) -> dict[str, str]:
+    """Execute a notebook; returns the files of ours that its kernel has loaded, with their digests.
+
+    It runs under a temporary name and takes its place only on success; a failed one is saved as
+    ``STAGE.failed.ipynb`` for reading.
+    """
     jsonschema()  # for papermill, which takes three seconds more without
     import papermill
     from traitlets.config import Config
 
     source = notebook_of(stage)
+    notebook.parent.mkdir(parents=True, exist_ok=True)
+    running, failed = (notebook.with_suffix(f".{state}.ipynb") for state in ("running", "failed"))
+    failed.unlink(missing_ok=True)
     # Sockets in a folder of this stage alone: no other user can listen, and no stage that runs at
     # the same time (make -j) can mistake them for its own. A failed cell's error reaches us as a
     # message; the kernel would only log its end. Its standard error stays ours: it shows the line.
@@ -249,17 +238,38 @@ def _execute(stage: str, output: Path, parameters: dict) -> dict[str, str]:
         os.environ["NOISEBOOK_STATIC"] = "1"  # nobody is there to drag a slider
         os.environ[HOME] = str(results())  # the kernel runs in another folder
         os.environ[LIST] = f"{folder}/loaded.json"
-        papermill.execute_notebook(
-            str(source),
-            str(output),
-            parameters=parameters,
-            kernel_name="python3",
-            cwd=str(source.parent),
-            progress_bar=False,
-            start_timeout=120,
-            config=Config(kernel),
-        )
+        try:
+            papermill.execute_notebook(
+                str(source),
+                str(running),
+                parameters=parameters,
+                kernel_name="python3",
+                cwd=str(source.parent),
+                progress_bar=False,
+                start_timeout=120,
+                config=Config(kernel),
+            )
+        except BaseException as error:
+            if running.exists():
+                running.replace(failed)
+            raise _failure(error, failed) from None
+        running.replace(notebook)
         return read_json(f"{folder}/loaded.json")
+
+
+def _failure(error: Any, notebook: Path) -> BaseException:
+    """papermill's error carries the failed cell's message; of a full disk, what to do about it.
+
+    Anything else is a fault of ours and keeps its traceback.
+    """
+    if type(error).__name__ not in ("PapermillExecutionError", "DeadKernelError"):
+        return error
+    message = f"{error}; finished runs are kept, the same command goes on from here"
+    if hasattr(error, "ename"):
+        number = re.match(r"\[Errno (\d+)\]", error.evalue)
+        full = disk_error(OSError(int(number[1]), error.evalue), notebook) if number else None
+        message = str(full or f"{error.ename}: {error.evalue}")
+    return InputError(f"{message}\n  the notebook as far as it came: {os.path.relpath(notebook)}")
 
 
 @contextmanager
@@ -308,47 +318,6 @@ def folder_digest(folder: Path) -> str:
     return digest(*(part for name in seen for part in (str(name), files[name].read_bytes())))
 
 
-def measure_again(profile: str) -> Path | None:
-    """Put the profile's measured data aside, so that the next `make paper` measures anew; nothing
-    is deleted.
-    """
-    study = Study("00-machine", profile)
-    if study.recorded_only:
-        raise InputError(
-            "the recorded campaign is never measured again", fix=how_to("paper PROFILE=quick")
-        )
-    data = study.build / "data"
-    if not data.exists():
-        return None
-    old = study.build / "kept" / time.strftime("%Y-%m-%dT%H-%M-%S")
-    old.parent.mkdir(parents=True, exist_ok=True)
-    data.rename(old)
-    shutil.rmtree(study.build / "stamps", ignore_errors=True)
-    return old
-
-
-def record(profile: str) -> Path:
-    """Make this profile's measured data the recorded campaign (data/recorded), packed; programs of
-    Noisebook itself are named as if it lay in /noisebook.
-    """
-    target = shipped() / "data" / "recorded"
-    source = Study("00-machine", profile).build / "data"
-    if not source.exists():
-        raise InputError(
-            "nothing was measured in this profile yet",
-            where=source,
-            fix=how_to(f"paper PROFILE={profile}"),
-        )
-    left_out = shutil.ignore_patterns("*.lock", ".*", "aside", SEAL)
-    for stage in sorted(path for path in source.iterdir() if path.is_dir()):
-        shutil.rmtree(target / stage.name, ignore_errors=True)
-        shutil.copytree(stage, target / stage.name, ignore=left_out, copy_function=pack)
-        for campaign in (target / stage.name).rglob("campaign.json"):
-            text = campaign.read_text()
-            write_atomically(campaign, text.replace(f'"{shipped()}/', '"/noisebook/'))
-    return target
-
-
 def _stop_cleanly() -> None:
     """SIGTERM becomes an orderly end: papermill would otherwise leave the kernel's children behind.
     So does the death of make.
@@ -370,14 +339,14 @@ def _run_and_print(stage: str, profile: str) -> None:
 def main() -> int:
     """The command line; an error that a user can fix is a message and status 2, not a traceback."""
     parser = argparse.ArgumentParser(description="what the Makefile calls")
-    commands = ["check", "wanted", "run", "measure-again", "record"]
-    parser.add_argument("command", choices=commands)
+    parser.add_argument("command", choices=["check", "wanted", "run"])
     parser.add_argument("stages", nargs="*")
     parser.add_argument("--profile", required=True)
     given = parser.parse_intermixed_args()
     _stop_cleanly()
     try:
         _obey(given.command, given.profile, given.stages)
+        return 0
     except NoisebookError as error:
         message, status = str(error), 2
     except OSError as error:
@@ -385,12 +354,6 @@ def main() -> int:
     except KeyboardInterrupt:
         message = "Stopped. Finished runs are kept; the same command goes on from here."
         status = 130
-    except Exception as error:
-        stage = "".join(given.stages[:1])
-        notebook = results() / given.profile / "notebooks" / f"{stage}.failed.ipynb"
-        message, status = _failed(error, Path(os.path.relpath(notebook))), 1
-    else:
-        return 0
     print(f"\n{message}", file=sys.stderr)
     return status
 
@@ -402,12 +365,8 @@ def _obey(command: str, profile: str, stages: list[str]) -> None:
         with for_command():
             message = write_wanted(profile, stages)
         print(f"{message}\n" if message else "", end="", flush=True)
-    elif command == "run":
-        _run_and_print(stages[0], profile)
-    elif command == "measure-again":
-        print(f"kept: {measure_again(profile) or 'nothing was measured yet'}")
     else:
-        print(f"recorded: {os.path.relpath(record(profile))}")
+        _run_and_print(stages[0], profile)
 
 
 def _not_written(error: OSError, profile: str) -> NoisebookError:
@@ -425,21 +384,6 @@ def _not_written(error: OSError, profile: str) -> NoisebookError:
         where=error.filename,
         fix=f"go on as the user who began, or take it over: {mine}",
     )
-
-
-def _failed(error: Any, notebook: Path) -> str:
-    """papermill's error carries the failed cell's message; of a full disk, what to do about it.
-
-    Anything else is a fault of ours and keeps its traceback.
-    """
-    if type(error).__name__ not in ("PapermillExecutionError", "DeadKernelError"):
-        raise error
-    message = f"{error}; finished runs are kept, the same command goes on from here"
-    if hasattr(error, "ename"):
-        number = re.match(r"\[Errno (\d+)\]", error.evalue)
-        full = disk_error(OSError(int(number[1]), error.evalue), notebook) if number else None
-        message = str(full or f"{error.ename}: {error.evalue}")
-    return f"{message}\n  the notebook as far as it came: {notebook}"
 
 
 if __name__ == "__main__":

@@ -46,7 +46,7 @@ def test_the_whole_pipeline_runs_here_and_a_second_time_does_nothing():
     """From nothing: data of an older library are kept aside, since its configs may have been
     others.
     """
-    run(*STAGES, "measure-again", "--profile", "smoke", cwd=REPOSITORY, check=True)
+    run("make", "measure-again", "PROFILE=smoke", cwd=REPOSITORY, check=True)
     make_paper("smoke")
     paper = (REPOSITORY / "build/smoke/paper/index.html").read_text()
     assert "no conclusions" in paper and "Persson" in paper

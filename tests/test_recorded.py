@@ -8,12 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from nbhelpers import stages, study
 from nbhelpers.measurement import calibrate, finished, recorded_runs
 from nbhelpers.noise import NoiseConfig, average_noise, delta_noise
 from nbhelpers.studies.planted_anomalies import planted_schedules, traced_configs
 from nbhelpers.tracing import read_traces
 from nbhelpers.workloads import nbody
+
+from . import record
 
 RECORDED = Path(__file__).resolve().parent.parent / "data" / "recorded"
 
@@ -62,8 +63,8 @@ def test_the_recorded_planted_anomalies_still_give_their_configs(average):
 
 
 def test_record_packs_the_runs_and_names_no_folder_of_this_machine(tmp_path, monkeypatch):
-    monkeypatch.setattr(stages, "shipped", lambda: tmp_path)
-    monkeypatch.setattr(study, "results", lambda: tmp_path / "build")
+    monkeypatch.setattr(record, "shipped", lambda: tmp_path)
+    monkeypatch.setattr(record, "results", lambda: tmp_path / "build")
     measured = tmp_path / "build/record/data/75-mpi-at-scale/runs"
     measured.mkdir(parents=True)
     ours, theirs = f"{tmp_path}/build/bin/mpi/halo2d", f"/opt{tmp_path}/program"
@@ -73,7 +74,7 @@ def test_record_packs_the_runs_and_names_no_folder_of_this_machine(tmp_path, mon
     old = tmp_path / "data/recorded/75-mpi-at-scale/old.csv"
     old.parent.mkdir(parents=True)
     old.touch()
-    found = stages.record("record") / "75-mpi-at-scale/runs"
+    found = record.record() / "75-mpi-at-scale/runs"
     campaign = json.loads((found / "campaign.json").read_text())
     assert campaign == {"command": ["/noisebook/build/bin/mpi/halo2d", theirs]}
     assert gzip.decompress((found / "runs.jsonl.gz").read_bytes()) == b'{"run": 0}\n'

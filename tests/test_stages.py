@@ -148,7 +148,7 @@ def test_measuring_again_keeps_the_old_data(house):
     data = house / "build/quick/data/10-trace-collection"
     data.mkdir(parents=True)
     (data / "runs.jsonl").write_text('{"run": 0}\n')
-    assert stages(house, "measure-again").returncode == 0 and not data.exists()
+    assert make(house, "measure-again").returncode == 0 and not data.exists()
     [kept] = (house / "build/quick/kept").rglob("runs.jsonl")
     assert kept.read_text() == '{"run": 0}\n'
     assert make(house, "clean").returncode == 0
