@@ -14,28 +14,16 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from operator import length_hint
-from typing import Protocol, TypeVar
+from typing import TypeVar, Union
 
 HEAD = "NOISEBOOK_PROGRESS"  # what stands before each line of a stage, in its kernel's environment
 EVERY_S = 0.5
 LONG_S = 2.0  # what takes longer is shown
 PLAIN_EVERY_S = 30.0
 _PLAIN_COLUMNS = 160
-_LONGEST = 400  # characters; a line with its newline is written in one piece (PIPE_BUF)
 _Item = TypeVar("_Item")
 _Seconds = Callable[[], float] | float | None
-
-
-class Reporter(Protocol):
-    """A place where one line is shown; `after_s`: what takes less is not worth a line there."""
-
-    after_s: float
-
-    def show(self, line: str, urgent: bool = False) -> None:
-        """Replace the line. Urgent: it will stay for an unknown time, as a wait does."""
-
-    def end(self, line: str) -> None:
-        """The work is over; the line is what it was, or empty where that is not worth a line."""
+Reporter = Union["Stream", "Notebook"]  # where the line is shown
 
 
 class Task:
@@ -143,7 +131,11 @@ def task(
     new = Task(title, total, unit)
     # lines of several threads would overwrite each other
     if threading.current_thread() is threading.main_thread():
-        _state.begin(new)
+        if not _state.is_known:
+            _state.is_known, _state.reporter = True, _found()
+        if not _state.stack and _state.reporter:
+            _state.next_s = new.began_s + _state.reporter.after_s
+        _state.stack.append(new)
         _show(new, urgent)
     try:
         yield new
@@ -188,14 +180,6 @@ class _State:
         self.reporter: Reporter | None = None
         self.next_s, self.visible = 0.0, False  # when a line may be shown; whether one is
 
-    def begin(self, new: Task) -> None:
-        """Put a task behind those that are under way."""
-        if not self.is_known:
-            self.is_known, self.reporter = True, _found()
-        if not self.stack and self.reporter:
-            self.next_s = new.began_s + self.reporter.after_s
-        self.stack.append(new)
-
     def forked(self) -> None:
         """A child that goes on without exec() says nothing."""
         self.stack, self.is_known, self.reporter, self.visible = [], True, None, False
@@ -212,7 +196,7 @@ def _show(shown: Task, urgent: bool) -> None:
         return
     # a terminal that was closed must not end a measurement
     with contextlib.suppress(OSError, ValueError):
-        reporter.show(" › ".join(one.line() for one in _state.stack)[:_LONGEST], urgent)
+        reporter.show(" › ".join(one.line() for one in _state.stack), urgent)
     _state.next_s, _state.visible = time.monotonic() + EVERY_S, True
 
 
@@ -225,7 +209,7 @@ def _end(shown: Task) -> None:
     _state.visible = False
     long = time.monotonic() - shown.began_s >= LONG_S
     with contextlib.suppress(OSError, ValueError):
-        _state.reporter.end(shown.summary()[:_LONGEST] if long else "")
+        _state.reporter.end(shown.summary() if long else "")
 
 
 def _found() -> Reporter | None:
@@ -240,8 +224,8 @@ def _found() -> Reporter | None:
 
 
 class Stream:
-    """One line at the bottom of a terminal, overwritten in place; elsewhere a line every half
-    minute, as a log wants it.
+    """One line at the bottom of a terminal, overwritten in place; elsewhere a line every
+    `PLAIN_EVERY_S`, as a log wants it.
 
     Parameters
     ----------
@@ -249,17 +233,13 @@ class Stream:
         The terminal or the log.
     after_s
         How long something takes before it is shown.
-    every_s
-        Between two lines of a log.
     head
         What stands before each line; with it no line stays when something is over.
     """
 
-    def __init__(
-        self, stream, after_s: float = LONG_S, every_s: float = PLAIN_EVERY_S, head: str = ""
-    ):
-        self.stream, self.after_s, self.every_s, self.head = stream, after_s, every_s, head
-        self._last_s, self._line = -every_s, ""
+    def __init__(self, stream, after_s: float = LONG_S, head: str = ""):
+        self.stream, self.after_s, self.head = stream, after_s, head
+        self._last_s, self._line = -PLAIN_EVERY_S, ""
 
     def show(self, line: str, urgent: bool = False) -> None:
         """Overwrite the line; or write it, if the last is long ago, or if it will stay."""
@@ -267,7 +247,7 @@ class Stream:
         if width := _columns(self.stream):
             line = line[: max(width - 1, 1)]
             self._write(f"\r{line.ljust(len(self._line))}")
-        elif line == self._line or (now_s - self._last_s < self.every_s and not urgent):
+        elif line == self._line or (now_s - self._last_s < PLAIN_EVERY_S and not urgent):
             return
         else:
             self._write(f"{line[:_PLAIN_COLUMNS]}\n")

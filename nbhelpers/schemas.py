@@ -13,15 +13,13 @@ def jsonschema() -> ModuleType:
     rfc3987_syntax is installed, as it is with JupyterLab. No schema of ours, of papermill or of
     Jupyter's notebooks asks for that format.
     """
-    hidden = "rfc3987_syntax" not in sys.modules
-    if hidden:
-        # None makes an import fail; the table's type does not know that
-        sys.modules["rfc3987_syntax"] = None  # type: ignore[assignment]
+    # None makes an import fail; the table's type does not know that
+    hidden = sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
     try:
         import jsonschema
         import jsonschema.exceptions
     finally:
-        if hidden:
+        if hidden is None:
             del sys.modules["rfc3987_syntax"]
     return jsonschema
 

@@ -148,7 +148,8 @@ def test_a_log_has_a_plain_line_now_and_then(monkeypatch):
     log = io.StringIO()
     monkeypatch.setattr(progress, "EVERY_S", 0.1)
     monkeypatch.setattr(progress, "LONG_S", 0.5)
-    with reporting(Stream(log, after_s=0.0, every_s=0.3)):
+    monkeypatch.setattr(progress, "PLAIN_EVERY_S", 0.3)
+    with reporting(Stream(log, after_s=0.0)):
         for _ in each(range(5), "step", "steps"):
             time.sleep(0.15)
     lines = log.getvalue().splitlines()
@@ -170,15 +171,16 @@ def test_a_stages_kernel_shows_the_line_on_the_terminal_of_make(tmp_path):
         "    assert 'NOISEBOOK_PROGRESS' not in os.environ"
     )
     code = f"""
-import nbformat
+import nbformat, os
+from pathlib import Path
 from nbhelpers import stages
 from nbhelpers.stage_line import shown
 cells = [nbformat.v4.new_code_cell({cell!r})]
 nbformat.write(nbformat.v4.new_notebook(cells=cells), {str(tmp_path / "a.ipynb")!r})
-stages.notebook_of = lambda stage: __import__("pathlib").Path({str(tmp_path / "a.ipynb")!r})
+stages.notebook_of = lambda stage: Path({str(tmp_path / "a.ipynb")!r})
 with shown("10-trace-collection", 90.0):
-    stages._execute("a", {str(tmp_path / "b.ipynb")!r}, {{}})
-print("NOISEBOOK_PROGRESS" in __import__("os").environ)
+    stages._execute("a", Path({str(tmp_path / "b.ipynb")!r}), {{}})
+print("NOISEBOOK_PROGRESS" in os.environ)
 """
     shown, printed = on_a_terminal(code)
     head = "10-trace-collection (about 90 s): "
