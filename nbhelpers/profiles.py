@@ -7,7 +7,6 @@ are checked before the first stage runs.
 
 import ast
 import difflib
-import json
 import math
 import re
 from collections.abc import Collection, Sequence
@@ -85,29 +84,25 @@ def notebook_of(stage: str) -> Path:
 
 def declared_parameters(stage: str) -> dict[str, str]:
     """Names that the notebook's cell tagged `parameters` assigns, with their types."""
-    return {name: ast.unparse(one.annotation) for name, one in _declarations(stage).items()}
+    lines = ast.parse(_cell(stage)).body
+    found = [line for line in lines if isinstance(line, ast.AnnAssign)]
+    return {ast.unparse(one.target): ast.unparse(one.annotation) for one in found}
 
 
 def default_parameters(stage: str) -> dict:
     """What a notebook runs with where the profile says nothing."""
-    return {
-        name: ast.literal_eval(one.value or "None") for name, one in _declarations(stage).items()
-    }
+    return _literals(_cell(stage))
 
 
 @cache
-def _declarations(stage: str) -> dict[str, ast.AnnAssign]:
-    """The annotated assignments of the notebook's cell tagged `parameters`."""
+def _cell(stage: str) -> str:
+    """The notebook's cell tagged `parameters`."""
     path = notebook_of(stage)
     cells = read_json(path)["cells"]
     tagged = [cell for cell in cells if "parameters" in cell["metadata"].get("tags", [])]
     if len(tagged) != 1:
         raise InputError(f"{len(tagged)} cells are tagged 'parameters'; one is needed", where=path)
-    return {
-        one.target.id: one
-        for one in ast.parse("".join(tagged[0]["source"])).body
-        if isinstance(one, ast.AnnAssign) and isinstance(one.target, ast.Name)
-    }
+    return "".join(tagged[0]["source"])
 
 
 def misfit(value: Any, kind: str, limit: dict) -> str | None:
@@ -260,7 +255,7 @@ class _Strict(yaml.SafeLoader):
     def construct_mapping(self, node, deep=False):
         seen = set()
         for key, _ in node.value:
-            name = key.value if isinstance(key, yaml.ScalarNode) else None
+            name = key.value if key.tag == "tag:yaml.org,2002:str" else None
             if name is None or name in seen:
                 problem = "a key must be a name" if name is None else f"'{name}' is there twice"
                 raise yaml.MarkedYAMLError(problem=problem, problem_mark=key.start_mark)
@@ -285,7 +280,4 @@ def _read(path: Path) -> dict[str, dict]:
             where=path,
             fix="10-trace-collection: {runs: 30}",
         )
-    for name in (name for part in parts for name in part or {}):
-        if not isinstance(name, str):
-            raise InputError(f"{json.dumps(name, default=str)} is no name", where=path)
     return {section: values or {} for section, values in sections.items()}

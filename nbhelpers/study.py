@@ -12,10 +12,9 @@ installed package has no build folder: `nbhelpers.places.results` says what take
 import json
 import re
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,17 +31,15 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
     from pandas import DataFrame
 
-    from .report import Figure, Table
+    from .report import Shown, Text
 
 NOTEBOOKS = shipped() / "notebooks"
-_BOLD, _STRONG = re.compile(r"\*\*(.+?)\*\*"), r"<strong>\1</strong>"
 # A paragraph of a notebook's text such as: **Table `runs`.** Runs by configuration and status.
 _CAPTION = re.compile(r"^\*\*(?:Table|Figure) `([\w-]+)`\.\*\* (.+?)(?=\n\s*\n|\Z)", re.M | re.S)
 _MOST_BYTES = 2**20  # of a file that may hold notes
 PAPER = "90-paper"
 STARTER = "01-your-program"  # for one's own program
 NO_STAGES = (STARTER, "02-workbench", "contents")  # notebooks that are no stage of the paper
-_MOST_FINDINGS = 5  # of a list of sentences; the others are folded
 PROFILES = ("here", "smoke", "quick", "full", "paper", "record", "recorded")
 _SAME_VALUES = {"here": "quick", "record": "recorded"}  # profiles that differ in their data only
 
@@ -219,7 +216,7 @@ class Study:
         source
             Whose data they are, such as ``"simulated"``; "": `source` of the study.
         """
-        from .report import save_table
+        from .report import Shown, save_table
 
         caption = self.caption(name)
         whole = f"{caption} {note}".strip()
@@ -248,7 +245,7 @@ class Study:
             The arguments of `table`. Without data the figure is the note.
         """
         from .empty import because, why_empty
-        from .report import save_figure
+        from .report import Shown, save_figure
 
         caption = f"{self.caption(name)} {note}".strip()
         data = because(data, why_empty(data) or note)
@@ -261,6 +258,8 @@ class Study:
 
     def text(self, *sentences: str) -> "Text":
         """Sentences that were computed from the data, to stand beneath what they read."""
+        from .report import Text
+
         return Text(sentences)
 
     def history(self) -> list[str]:
@@ -341,36 +340,6 @@ def _readable(value: object) -> str:
     return "none" if value in (None, "") else str(value)
 
 
-@dataclass(frozen=True)
-class Shown:
-    """A saved table or figure on the page of its notebook, where the caption stands in the text."""
-
-    record: "Figure | Table"
-    note: str = ""
-
-    def __repr__(self) -> str:
-        return repr(self.record)
-
-    def _repr_html_(self) -> str:
-        return self.record.to_html(caption=self.note)
-
-
-@dataclass(frozen=True)
-class Text:
-    """Sentences that were computed from the data; ``**bold**`` parts are shown bold."""
-
-    sentences: tuple[str, ...]
-
-    def __repr__(self) -> str:
-        return "\n".join(self.sentences)
-
-    def _repr_html_(self) -> str:
-        """A paragraph; of several sentences a list, of many a folded one."""
-        if len(self.sentences) > 1:
-            return _first_html(self.sentences, "sentences")
-        return "".join(f"<p>{_BOLD.sub(_STRONG, escape(one))}</p>" for one in self.sentences)
-
-
 class Findings:
     """What a notebook found, in one to three sentences, shown above the work that found it."""
 
@@ -398,30 +367,14 @@ class Findings:
         from IPython.display import HTML
 
         from .page import top_html
+        from .report import folded_html, found_html
 
         stage = self._study.stage
         write_answer(self.path, stage, question(stage), answer, sentences)
         if self._place is not None:
-            more = _first_html(sentences, "findings")
             summary = "These data were not measured in one go"
-            more += _folded_html(summary, self._study.history())
+            more = found_html(sentences) + folded_html(summary, self._study.history())
             self._place.update(HTML(top_html(answer._repr_html_() + more)))
-
-
-def _first_html(sentences: Sequence[str], what: str) -> str:
-    """The first sentences as a list, the others folded behind their number."""
-    from .report import found_html
-
-    first, further = sentences[:_MOST_FINDINGS], sentences[_MOST_FINDINGS:]
-    shown = found_html(first) if first else ""
-    return shown + _folded_html(f"{len(further)} further {what}", further)
-
-
-def _folded_html(summary: str, sentences: Sequence[str]) -> str:
-    from .report import found_html
-
-    folded = f"<details><summary>{summary}</summary>{found_html(sentences)}</details>"
-    return folded if sentences else ""
 
 
 @dataclass(frozen=True)

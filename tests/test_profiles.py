@@ -115,7 +115,7 @@ def wrong(tmp_path: Path, content: str | bytes) -> str:
         ("30-injection: [", "not YAML"),
         ("- 3", "mapping"),
         ("30-injection: 3", "mapping"),
-        ("3: {runs: 3}", "3 is no name"),
+        ("3: {runs: 3}", "a key must be a name"),
         ("? [1, 2]\n: 3", "a key must be a name"),
         ("[" * 5000, "50 levels"),
         ("30-injection: {seed: " + "9" * 5000 + "}", "YAML"),

@@ -131,6 +131,20 @@ def _figcaption(label: str, caption: str, source: str) -> str:
     return f"<figcaption>{parts}</figcaption>" if parts else ""
 
 
+@dataclass(frozen=True)
+class Shown:
+    """A saved table or figure on the page of its notebook, where the caption stands in the text."""
+
+    record: Figure | Table
+    note: str = ""
+
+    def __repr__(self) -> str:
+        return repr(self.record)
+
+    def _repr_html_(self) -> str:
+        return self.record.to_html(caption=self.note)
+
+
 def save_figure(
     figure: Any,
     name: str,
