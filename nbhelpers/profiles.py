@@ -21,6 +21,7 @@ from .errors import InputError
 from .extras import with_notebooks
 from .files import write_atomically
 from .reading import decoded, load_yaml, read_bytes, read_json
+from .schemas import schema_error
 from .stage_records import record_of
 from .study import NOTEBOOKS, PROFILES, Study, adopted_profile_file, notebook_files, profile_file
 
@@ -108,21 +109,19 @@ def _cell(stage: str) -> str:
 def misfit(value: Any, kind: str, limit: dict) -> str | None:
     """What is wrong with a parameter's value, in words; None: nothing.
 
-    By hand, since JSON Schema takes 30.0 for an integer and lets NaN pass every bound.
-
     Parameters
     ----------
     value
         What the profile says.
     kind
-        Its type, as the notebook declares it.
+        Its type, as the notebook declares it: 30.0 is no int, and a float is finite.
     limit
         As notebooks/stages.yml explains.
 
     Examples
     --------
-    >>> misfit(-3, "int", {"least": 1})
-    'is -3; at least 1 is expected'
+    >>> misfit(-3, "int", {"minimum": 1})
+    'is -3; -3 is less than the minimum of 1'
     """
     if kind.startswith("list"):
         if type(value) is not list:
@@ -130,36 +129,21 @@ def misfit(value: Any, kind: str, limit: dict) -> str | None:
         twice = [item for item in value if value.count(item) > 1]
         wrong = [misfit(item, kind[5:-1], limit) for item in value]
         return f"holds {twice[0]!r} twice" if twice else next(filter(None, wrong), None)
-    if type(value) not in _TYPES[kind]:
-        return f"is {value!r}; {kind} is expected"
-    if kind == "str":
-        return _misfit_text(value, limit)
-    return None if kind == "bool" else _misfit_number(value, limit)
+    if type(value) not in _TYPES[kind] or value in (math.inf, -math.inf) or value != value:
+        return f"is {value!r}; {'a finite ' if kind == 'float' else ''}{kind} is expected"
+    words = value.split() if limit.get("words") else [value]
+    if not words and not limit.get("empty"):
+        return "is empty"
+    return next(filter(None, (_misfit_word(word, limit) for word in words)), None)
 
 
-def _misfit_number(value: float, limit: dict) -> str | None:
-    least, most = limit.get("least", value), limit.get("most", value)
-    above, step = limit.get("above", -math.inf), limit.get("multiple_of")
-    fits = {
-        "a finite number": math.isfinite(value),
-        f"at least {least}": value >= least,
-        f"at most {most}": value <= most,
-        f"more than {above}": value > above,
-        f"a multiple of {step}": not step or value % step == 0,
-        "a power of two": not limit.get("power_of_two") or int(value).bit_count() == 1,
-    }
-    expected = next((words for words, good in fits.items() if not good), None)
-    return expected and f"is {value}; {expected} is expected"
-
-
-def _misfit_text(value: str, limit: dict) -> str | None:
-    if not value.strip():
-        return None if limit.get("empty", not limit) else "is empty"
-    known, like = limit.get("one_of", []), limit.get("like")
-    for word in value.split() if limit.get("words") else [value]:
-        if word not in known and (like or known) and not (like and re.fullmatch(like, word)):
-            return f"holds '{word}'; {_hint(word, known) if known else f'{like} is expected'}"
-    return None
+def _misfit_word(value: Any, limit: dict) -> str | None:
+    error = schema_error(limit, value)
+    if error is None:
+        return None
+    known = [name for part in (limit, *limit.get("anyOf", ())) for name in part.get("enum", ())]
+    named = known and isinstance(value, str)
+    return f"is {value!r}; {_hint(value, known) if named else error.message}"
 
 
 def _hint(name: str, known: Collection[str]) -> str:

@@ -68,7 +68,7 @@ def test_each_real_cause_has_a_factor_and_something_to_do_about_it(name):
 
 
 def test_names_in_the_limits_are_those_that_are_known():
-    assert record_of("52-known-causes")["limits"]["names"]["one_of"] == list(causes())
+    assert record_of("52-known-causes")["limits"]["names"]["enum"] == list(causes())
 
 
 def test_the_doctor_says_which_causes_are_left_out(monkeypatch):
