@@ -6,8 +6,6 @@ import gzip
 import json
 from pathlib import Path
 
-import pytest
-
 from nbhelpers.measurement import calibrate, finished, recorded_runs
 from nbhelpers.noise import NoiseConfig, average_noise, delta_noise
 from nbhelpers.studies.planted_anomalies import planted_schedules, traced_configs
@@ -19,38 +17,24 @@ from . import record
 RECORDED = Path(__file__).resolve().parent.parent / "data" / "recorded"
 
 
-@pytest.fixture(scope="module")
-def traced():
-    runs = finished(recorded_runs(RECORDED / "10-trace-collection/baseline"))
-    return runs[runs["cell"] == "traced"]
-
-
-@pytest.fixture(scope="module")
-def events(traced):
-    return read_traces(RECORDED / "10-trace-collection/baseline/traces", traced)
-
-
-@pytest.fixture(scope="module")
-def average(traced, events):
-    return average_noise(events, traced)
-
-
-def test_the_recorded_traces_still_give_the_config_that_was_injected(
-    traced, events, average, tmp_path
-):
+def test_the_recorded_traces_still_give_the_configs_that_were_injected(tmp_path):
     """Who changes trace, average, delta or merge sees here that the recorded replay was of
-    something else: record anew, or fix.
+    something else: record anew, or fix. One test, since to read the traces takes long.
     """
+    runs = finished(recorded_runs(RECORDED / "10-trace-collection/baseline"))
+    traced = runs[runs["cell"] == "traced"]
+    events = read_traces(RECORDED / "10-trace-collection/baseline/traces", traced)
+    average = average_noise(events, traced)
     delta = delta_noise(events, average, traced)
     config = NoiseConfig.from_events(delta, provenance={"method": "paper"})
     assert (RECORDED / "30-injection" / config.digest / "runs.jsonl.gz").exists()
     handed_on = RECORDED / "20-delta-config/handed-on/noise-config.json"
     assert config.write(tmp_path / "config.json").read_bytes() == handed_on.read_bytes()
+    seconds = runs[runs["cell"] == "untraced"]["seconds"].mean()
+    the_planted_anomalies_still_give_their_configs(seconds, average)
 
 
-def test_the_recorded_planted_anomalies_still_give_their_configs(average):
-    undisturbed = finished(recorded_runs(RECORDED / "10-trace-collection/baseline"))
-    seconds = undisturbed[undisturbed["cell"] == "untraced"]["seconds"].mean()
+def the_planted_anomalies_still_give_their_configs(seconds, average):
     kept = RECORDED / "10-trace-collection/calibration.json"
     workload = calibrate(nbody, file=kept, recorded_only=True)
     given = (planted_schedules(10, seconds, cpus=2, seed=3), average)

@@ -7,18 +7,6 @@ from nbhelpers.attribution import find_cutoff
 from nbhelpers.errors import InputError
 
 
-@pytest.mark.parametrize("share", [0.1, 0.3, 0.5, 0.7])
-def test_two_modes_ten_sd_apart_are_cut_between(share):
-    for seed in range(5):
-        random = np.random.default_rng(seed)
-        slow = random.random(200) < share
-        values = random.normal(1, 0.01, 200) + 0.1 * slow
-        cutoff = find_cutoff(values, seed)
-        assert cutoff.kind == "modes"
-        assert np.array_equal(cutoff.slow(values), slow)
-        assert cutoff.share_slow == pytest.approx(slow.mean())
-
-
 @pytest.mark.parametrize("runs", [200, 1000])
 def test_a_five_percent_tail_is_labelled_five_percent(runs):
     shares = []

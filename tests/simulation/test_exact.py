@@ -240,10 +240,3 @@ def test_compat_knows_long_operations_as_long_as_the_reference_does():
 
 
 # --- what else exact fixes ------------------------------------------------------------------------
-
-
-def test_empty_messages_cost_nothing_by_the_byte():
-    pair = Schedule.from_arrays([1, 1], [1, 2], [1, 0], 0)
-    assert simulate(pair).finish_ns.tolist() == [1500, 5500]
-    assert simulate(pair, mode="compat").finish_ns.tolist() == [1500, 5500 - 6]
-    assert simulate(pair, LogGOPS(O=2), mode="compat").finish_ns.tolist() == [1498, 5498]

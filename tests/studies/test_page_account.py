@@ -35,6 +35,11 @@ def page(stage10: Baseline) -> dict:
     return run_cells("15-account", "account", stage10=stage10, slowest=2, study=shown, found=shown)
 
 
+@pytest.fixture(scope="module")
+def shown(stage10):
+    return page(stage10)
+
+
 def test_the_parts_of_real_runs_sum_to_their_regions(stage10):
     by_run = stage10.account.by_run
     regions = stage10.accounted.set_index("run")["region_seconds"].reindex(by_run.index)
@@ -43,8 +48,8 @@ def test_the_parts_of_real_runs_sum_to_their_regions(stage10):
     assert (by_run["useful"] > 0).all() and (by_run["waiting"] >= 0).all()
 
 
-def test_the_tables_of_the_page(stage10):
-    found = page(stage10)
+def test_the_tables_of_the_page(stage10, shown):
+    found = shown
     assert found["ordinary"].index.tolist() == stage10.account.ordinary.tolist()
     bars = found["bars"]
     assert bars["label"].str.startswith(("ordinary", "run ")).all() and len(bars) == 3
@@ -58,8 +63,8 @@ def test_the_tables_of_the_page(stage10):
     assert len(found["found"].sentences) == 2
 
 
-def test_without_a_trace_nothing_is_said_to_be_replayable(stage10):
-    assert not len(stage10.losses) and not len(page(stage10)["table"])
+def test_without_a_trace_nothing_is_said_to_be_replayable(stage10, shown):
+    assert not len(stage10.losses) and not len(shown["table"])
 
 
 def test_runs_whose_speed_was_not_recorded_say_so(tmp_path):

@@ -297,18 +297,6 @@ def test_recorded_traces_against_an_independent_reading(data, name):
     assert np.quantile(np.abs(late), 0.9) < 20_000
 
 
-def test_the_burner_is_found_in_the_disturbed_run(data):
-    """Run 3 was disturbed by a SCHED_FIFO burner; osnoise knows it as `burn` (0.37 s under
-    emulation).
-    """
-    events = read_osnoise(data / "osnoise-run-003.trace.gz", workload="wl_omp")
-    burn = events[events.source == "burn"]
-    assert burn.duration_ns.sum() > 100_000_000 and set(burn.kind) == {"thread"}
-    assert (
-        not (events.source == "wl_omp").any() and not events.source.str.startswith("swapper").any()
-    )
-
-
 def test_samples_of_the_default_mode(data):
     text = gzip.decompress((data / "vm-samples.trace.gz").read_bytes()).decode()
     events = read_osnoise(data / "vm-samples.trace.gz")
