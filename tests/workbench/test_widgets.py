@@ -14,14 +14,6 @@ from nbhelpers.workbench import Session, Workbench
 from nbhelpers.workbench.widgets import CUTOFF, FACTOR, MITIGATION, RUNS
 
 
-@pytest.fixture(autouse=True)
-def short_null(monkeypatch):
-    """Fewer permutations: what follows what is tested here, and the null in tests/attribution."""
-    whole = Session.explanation
-    few = lambda session, permutations=200: whole(session, min(permutations, 200))  # noqa: E731
-    monkeypatch.setattr(Session, "explanation", few)
-
-
 @pytest.fixture
 def bench():
     return opened()
