@@ -102,7 +102,7 @@ extra: build/c-parts
 artifact: $(ENV)
 	@$(python) -m nbhelpers pack --profile $(NAME) --names=$(call q,$(NAMES))
 measure-again:
-	@cd build/$(NAME) && [ ! -d data ] || { mkdir -p kept && mv data kept/$$(date +%FT%H-%M-%S) && rm -rf stamps && echo "kept: build/$(NAME)/kept"; }
+	@[ ! -d build/$(NAME)/data ] || { cd build/$(NAME) && mkdir -p kept && mv data kept/$$(date +%FT%H-%M-%S) && rm -rf stamps && echo "kept: build/$(NAME)/kept"; }
 clean:
 	@rm -rf docs/reference build/docs build/bin build/c-parts build/*/notebooks build/*/pages build/*/results build/*/stamps build/*/paper
 	@for d in build/*/data build/*/kept; do [ ! -d $$d ] || echo "kept: $$d (measured data; delete by hand if you must)"; done
