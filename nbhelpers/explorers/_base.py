@@ -2,19 +2,15 @@
 and a twin for pages that have no kernel.
 """
 
-import asyncio
 import html
 import os
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from ..errors import NoisebookError
-from ..report.images import DRAWING
 
 STATIC = "NOISEBOOK_STATIC"  # set where nobody is there to drag
-PAUSE_S = 0.03  # after a change: what else waits in the kernel's queue is taken in meanwhile
 _SHOW = (
     "var views=this.parentNode.parentNode.querySelectorAll('[data-view]');"
     "for(var i=0;i&lt;views.length;i++)views[i].style.display=(i==this.value)?'':'none'"
@@ -113,31 +109,18 @@ class Explorer:
     def widget(self) -> Any:
         """The controls and the view below, for a running JupyterLab (ipywidgets VBox).
 
-        A change only asks for a drawing, which reads all controls when it begins. So changes that
-        come while one is drawn lead to one more drawing, of the last values.
+        A browser sends a control's last value when the view of an earlier one is there.
         """
         import ipywidgets
 
         controls = {name: control.widget() for name, control in self.controls.items()}
-        shown, asked = ipywidgets.HTML(), threading.Event()
+        shown = ipywidgets.HTML()
 
-        def draw() -> None:
-            with DRAWING:
-                asked.clear()  # first: a change from here on asks again
-                values = {name: control.value for name, control in controls.items()}
-                shown.value = LOOK + self.view(**values)
+        def follow(_: Any = None) -> None:
+            values = {name: control.value for name, control in controls.items()}
+            shown.value = LOOK + self.view(**values)
 
-        def follow(_: Any) -> None:
-            try:
-                loop = asyncio.get_running_loop()
-            except RuntimeError:  # a script: nothing else will come meanwhile
-                draw()
-                return
-            if not asked.is_set():
-                asked.set()
-                loop.call_later(PAUSE_S, draw)
-
-        draw()
+        follow()
         for control in controls.values():
             control.observe(follow, "value")
         return ipywidgets.VBox([*controls.values(), shown])
