@@ -129,7 +129,7 @@ def misfit(value: Any, kind: str, limit: dict) -> str | None:
         twice = [item for item in value if value.count(item) > 1]
         wrong = [misfit(item, kind[5:-1], limit) for item in value]
         return f"holds {twice[0]!r} twice" if twice else next(filter(None, wrong), None)
-    if type(value) not in _TYPES[kind] or value in (math.inf, -math.inf) or value != value:
+    if type(value) not in _TYPES[kind] or (type(value) is float and not math.isfinite(value)):
         return f"is {value!r}; {'a finite ' if kind == 'float' else ''}{kind} is expected"
     words = value.split() if limit.get("words") else [value]
     if not words and not limit.get("empty"):

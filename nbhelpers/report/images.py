@@ -31,7 +31,9 @@ def embedded(figure: "Figure", alternative: str) -> str:
     width_in = _LARGER * float(figure.get_size_inches()[0])
     with DRAWING:
         figure.set_dpi(_DPI)
-        FigureCanvasAgg(figure).print_png(content, metadata={"Software": None})  # savefig: twice
+        FigureCanvasAgg(figure).print_png(
+            content, metadata={"Software": None}
+        )  # savefig draws twice
         plt.close(figure)
     data = base64.b64encode(content.getvalue()).decode()
     return (

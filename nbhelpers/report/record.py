@@ -185,9 +185,9 @@ def save_figure(
     import matplotlib.pyplot as plt
 
     folder = _checked(name, folder, Figure)
-    if why_empty(data):
+    if why := why_empty(data):
         plt.close(figure)
-        figure = blank_figure(why_empty(data))
+        figure = blank_figure(why)
     _fit_page(figure)
     with style():
         for kind, metadata in _NO_DATES.items():
