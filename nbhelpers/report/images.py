@@ -30,10 +30,8 @@ def embedded(figure: "Figure", alternative: str) -> str:
     content = io.BytesIO()
     width_in = _LARGER * float(figure.get_size_inches()[0])
     with DRAWING:
-        figure.set_dpi(_DPI)
-        FigureCanvasAgg(figure).print_png(
-            content, metadata={"Software": None}
-        )  # savefig draws twice
+        figure.set_dpi(_DPI)  # savefig would draw twice, the first time for the layout alone
+        FigureCanvasAgg(figure).print_png(content, metadata={"Software": None})
         plt.close(figure)
     data = base64.b64encode(content.getvalue()).decode()
     return (

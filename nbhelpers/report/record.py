@@ -193,7 +193,7 @@ def save_figure(
         for kind, metadata in _NO_DATES.items():
             write_atomically(folder / f"{name}.{kind}", _drawn(figure, kind, metadata))
     plt.close(figure)
-    write_atomically(folder / f"{name}.csv", _csv(data, why_empty(data) or UNKNOWN))
+    write_atomically(folder / f"{name}.csv", _csv(data, why or UNKNOWN))
     width_in = round(float(figure.get_figwidth()), 3)
     points, order = _smallest_points(figure), _order(folder, name)
     return _recorded(Figure(name, caption, folder, width_in, order, points, source))
