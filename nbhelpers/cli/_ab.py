@@ -76,14 +76,15 @@ def _commands(arguments: SimpleNamespace) -> list[list[str] | str]:
     """Those of the two sides: behind two `--`, or one for both."""
     if _is_configured(arguments):
         if not (arguments.command or arguments.shell or arguments.program):
-            raise InputError("which program?", fix="noisebook ab … -- ./program arguments")
+            fix = f"{arguments.before} -- ./program arguments"
+            raise InputError("which program?", fix=fix)
         return [arguments.command, arguments.command]
     words = arguments.command
     at = words.index("--") if "--" in words else 0
     if not (0 < at < len(words) - 1):
         raise InputError(
             "which two programs?",
-            fix=("noisebook ab -- ./a arguments -- ./b arguments; more: noisebook ab --help"),
+            fix=f"{arguments.before} -- ./a arguments -- ./b arguments; more: noisebook ab --help",
         )
     return [words[:at], words[at + 1 :]]
 

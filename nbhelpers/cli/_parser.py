@@ -2,6 +2,8 @@
 imported here.
 """
 
+import math
+import shlex
 from functools import partial
 from importlib import import_module
 from types import SimpleNamespace
@@ -61,11 +63,21 @@ def _text(word: str, metavar: str, what: str) -> click.Option:
     return click.Option([word], default="", metavar=metavar, help=what)
 
 
+class _Finite(click.FloatRange):
+    """A number within limits; `nan` and `inf`, which no limit excludes, are refused."""
+
+    def convert(self, value: object, param: object, ctx: object) -> float:
+        number = super().convert(value, param, ctx)  # type: ignore[arg-type]
+        if not math.isfinite(number):
+            self.fail(f"{value} is no number of finite size.", param, ctx)  # type: ignore[arg-type]
+        return number
+
+
 def _number(
     word: str, metavar: str, what: str, default: float = 0, fits: click.ParamType | None = None
 ) -> click.Option:
     """A number above 0, unless `fits` allows others; 0 stands for one that is not given."""
-    positive = click.IntRange(1) if isinstance(default, int) else click.FloatRange(0, min_open=True)
+    positive = click.IntRange(1) if isinstance(default, int) else _Finite(0, min_open=True)
     return click.Option(
         [word],
         type=fits or positive,
@@ -77,7 +89,7 @@ def _number(
 
 
 def _share(of: float) -> click.FloatRange:
-    return click.FloatRange(0, of, min_open=True, max_open=True)
+    return _Finite(0, of, min_open=True, max_open=True)
 
 
 def _several(word: str, metavar: str, what: str) -> click.Option:
@@ -136,11 +148,11 @@ _OF_VERB: dict[str, tuple[click.Parameter, ...]] = {
         _number("--margin", "PERCENT", "a smaller change counts as none", 1.0, _share(100)),
         _number("--level", "SHARE", "probability of a false answer in all", 0.01, _share(1)),
         _number("--pairs", "N", "at most", 500, click.IntRange(8)),
-        _number("--budget", "SECONDS", "time for measuring", 300.0, click.FloatRange(0)),
+        _number("--budget", "SECONDS", "time for measuring", 300.0, _Finite(0)),
     ),
     "simulate": (
         _RUNS,
-        _number("--ranks", "P", "simulated CPUs", 4096),
+        _number("--ranks", "P", "simulated CPUs", 4096, click.IntRange(2)),
         _number("--seeds", "N", "replicates", 10),
     ),
     "verify": (click.Argument(["path"]),),
@@ -169,27 +181,28 @@ def parsed(words: list[str]) -> SimpleNamespace | None:
         raise InputError(error.format_message(), fix=f"{program} --help") from None
     if not isinstance(arguments, SimpleNamespace):
         return None
-    _check(arguments)
+    _check(arguments, words)
     module = "_ab" if arguments.name == "ab" else "_verbs"
     arguments.verb = getattr(import_module(f"{__package__}.{module}"), arguments.name)
     return arguments
 
 
-def _check(arguments: SimpleNamespace) -> None:
+def _check(arguments: SimpleNamespace, words: list[str]) -> None:
     if arguments.name not in _PROGRAM:
         return
     arguments.command = list(arguments.command)
+    arguments.words, arguments.before = words, _before_program(arguments, words)
     if arguments.command and arguments.shell:
         raise InputError("both a command and a shell line were given", fix="give one of them")
     given = arguments.command or arguments.shell or arguments.program
     if not given and arguments.name not in _WITHOUT_PROGRAM:
-        raise InputError(
-            "which program?",
-            fix=(
-                f"noisebook {arguments.name} -- ./program arguments; "
-                "or --shell 'LINE', or --program NAME"
-            ),
-        )
+        raise InputError("which program?", fix=f"{arguments.before} -- ./program arguments")
+
+
+def _before_program(arguments: SimpleNamespace, words: list[str]) -> str:
+    """The command line before the program's own words: what a suggested one keeps."""
+    ours = words[: len(words) - len(arguments.command)]
+    return shlex.join(["noisebook", *(ours[:-1] if ours[-1] == "--" else ours)])
 
 
 def _group() -> click.Group:

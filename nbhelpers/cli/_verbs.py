@@ -10,6 +10,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 from .. import places
+from ..errors import InputError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -115,14 +116,25 @@ def inject(arguments: SimpleNamespace) -> Answer:
     from ..noise import NoiseConfig
     from ..statistics import compare
 
-    workload, config = _workload(arguments), NoiseConfig.read(arguments.config)
+    workload = _workload(arguments)
+    _require_config(arguments)
+    config = NoiseConfig.read(arguments.config)
     folder = _folder(arguments) or _study_folder(arguments, workload) / "injected" / config.digest
     runs = finished(injection_campaign(folder, workload, config, runs=arguments.runs or 10).run())
     found = compare(*(runs[runs["cell"] == cell] for cell in ("baseline", "injected")))
     return Answer(
-        "\n".join([found.verdict, f"kept in {folder}"]),
-        {"ratios": _rows(found.table), "verdict": found.verdict, "folder": folder},
+        "\n".join([found.verdict, *_notes(runs), f"kept in {folder}"]),
+        {"ratios": _rows(found.table), "verdict": found.verdict, "notes": _notes(runs)}
+        | {"folder": folder},
     )
+
+
+def _require_config(arguments: SimpleNamespace) -> None:
+    path, words = arguments.config, arguments.words
+    if not Path(path).exists():
+        same = shlex.join(word for word in words[1:] if word != path)
+        fix = f"write one: noisebook worst {same}"
+        raise InputError("there is no such noise config", where=path, fix=fix)
 
 
 def explain(arguments: SimpleNamespace) -> Answer:
@@ -135,12 +147,13 @@ def explain(arguments: SimpleNamespace) -> Answer:
     runs = finished(measure(workload, runs=arguments.runs or 60, metrics="all", folder=folder))
     found = explained(rates(runs), consequences=consequences())
     return Answer(
-        f"{found.summary}\nkept in {folder}",
+        "\n".join([found.summary, *_notes(runs), f"kept in {folder}"]),
         {
             "found": found.found,
             "p_value": found.p_value,
             "summary": found.summary,
             "factors": _rows(found.factors),
+            "notes": _notes(runs),
             "folder": folder,
         },
     )
@@ -278,10 +291,16 @@ def _summary(workload: "Workload", runs: "pd.DataFrame", arguments: SimpleNamesp
         f" {row.mean_low:.4g} to {row.mean_high:.4g}), median {row['median']:.4g}, largest"
         f" {row['max']:.4g}, coefficient of variation {row.cv:.2%}, n = {int(row.runs)}"
     )
+    where = [f"kept in {arguments.folder}"] if arguments.folder else []
     return Answer(
-        summary + (f"\nkept in {arguments.folder}" if arguments.folder else ""),
-        {**_rows(table)[0], "folder": arguments.folder},
+        "\n".join([summary, *_notes(runs), *where]),
+        {**_rows(table)[0], "notes": _notes(runs), "folder": arguments.folder},
     )
+
+
+def _notes(runs: "pd.DataFrame") -> list[str]:
+    """What a reader of an answer must know of its runs: those that failed, for one."""
+    return runs.attrs.get("notes", [])
 
 
 def _page(arguments: SimpleNamespace, study: "ProgramStudy") -> Path | None:

@@ -35,7 +35,7 @@ from .attachment import Attachment
 from .layers import metrics as metric_layers
 from .run import run_once
 from .seal import seal_folder
-from .table import finished, left_notes, region_notes, runs_table, series_table
+from .table import failed_notes, finished, left_notes, region_notes, runs_table, series_table
 
 UNGUARDED = "what runs started goes on if this process is killed, until the next campaign begins"
 _numbers = itertools.count(1)
@@ -256,13 +256,13 @@ class Campaign:
         `recorded_runs` for those of all cells.
 
         `attrs["notes"]` : how the campaign grew, which settings were restored that dead processes
-        had left changed, a guardian that did not start, the notes of the attachments, of processes
-        that runs left, and of a region that is not known.
+        had left changed, a guardian that did not start, the notes of the attachments, of failed
+        runs, of processes that runs left, and of a region that is not known.
         """
         names = {cell.name for cell in self.cells}
         table = runs_table([row for row in self._store.rows() if row["cell"] in names])
         attached = [note for attachment in self._all_attachments() for note in attachment.notes]
-        seen = left_notes(table) + region_notes(finished(table))
+        seen = failed_notes(table) + left_notes(table) + region_notes(finished(table))
         table.attrs["notes"] = self.notes + self._machine_notes + attached + seen
         return table
 

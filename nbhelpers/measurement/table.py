@@ -104,6 +104,38 @@ def region_notes(runs: pd.DataFrame) -> list[str]:
     ]
 
 
+def failed_notes(runs: pd.DataFrame) -> list[str]:
+    """Return how many runs failed, and how; of several cells, a sentence for each that has some.
+
+    Parameters
+    ----------
+    runs
+        Runs table, failed runs included.
+
+    Returns
+    -------
+    list of str
+        A sentence each; empty where all runs ended well.
+
+    Examples
+    --------
+    >>> failed_notes(pd.DataFrame({"status": ["ok", "exit 3", "ok", "exit 3", "timeout"]}))
+    ['3 of 5 runs failed (2 exit status 3, 1 timeout); they are excluded']
+    """
+    several = "cell" in runs and runs["cell"].nunique() > 1
+    cells = runs.groupby("cell", sort=False) if several else [("", runs)]
+    notes = []
+    for cell, of_cell in cells:
+        failed = of_cell["status"][of_cell["status"] != "ok"].str.replace("exit ", "exit status ")
+        counts = failed.value_counts()
+        words = counts.index if len(counts) == 1 else [f"{n} {name}" for name, n in counts.items()]
+        said = (
+            f"{len(failed)} of {len(of_cell)} runs failed ({', '.join(words)}); they are excluded"
+        )
+        notes += [f"{cell}: {said}" if cell else said] if len(failed) else []
+    return notes
+
+
 def left_notes(runs: pd.DataFrame) -> list[str]:
     """Return how many runs left processes running, which were killed.
 

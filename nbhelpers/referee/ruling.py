@@ -13,7 +13,7 @@ import pandas as pd
 from ..errors import InputError
 from ..files import write_json
 from ..machine import measuring
-from ..measurement import finished
+from ..measurement import failed_notes, finished
 from ..outcomes import COST, outcome_of, with_cost
 from ..progress import Task, task
 from ..statistics.claims import MARGIN
@@ -311,7 +311,7 @@ def _whole(count: float) -> int | None:
 
 
 def _notes(runs: pd.DataFrame, done: pd.DataFrame, far: pd.DataFrame) -> list[str]:
-    notes = _failed(runs, done)
+    notes = failed_notes(runs)  # a side that fails is no faster side
     if len(far):
         named = ", ".join(
             f"{run} (× {factor:.3g})" for run, factor in zip(far["run"].head(_NAMED), far["factor"])
@@ -320,15 +320,5 @@ def _notes(runs: pd.DataFrame, done: pd.DataFrame, far: pd.DataFrame) -> list[st
             f"{len(far)} of {len(done)} runs are far from the others of their side, and count:"
             f" {named}."
         )
-    return [*notes, *filter(None, [more_on_one_side(done, far)]), *runs.attrs.get("notes", [])]
-
-
-def _failed(runs: pd.DataFrame, done: pd.DataFrame) -> list[str]:
-    """Whose runs failed: a side that fails is no faster side."""
-    failed = runs["cell"].value_counts().sub(done["cell"].value_counts(), fill_value=0)
-    if not failed.sum():
-        return []
-    counts = ", ".join(
-        f"{name} {failed[name]:.0f} of {(runs['cell'] == name).sum()}" for name in (OLD, NEW)
-    )
-    return [f"Runs failed ({counts}); they are excluded."]
+    notes += filter(None, [more_on_one_side(done, far)])
+    return list(dict.fromkeys([*notes, *runs.attrs.get("notes", [])]))

@@ -14,6 +14,7 @@ import pytest
 
 from nbhelpers.cli import DONE, PROGRAM_FAILED, REFUSED, STOPPED, main
 from nbhelpers.errors import InputError
+from nbhelpers.noise import Signature
 from nbhelpers.studies.program_study.options import parse_report, program_from_options
 from nbhelpers.studies.program_study.plan import plan_study
 
@@ -31,21 +32,24 @@ REPOSITORY = Path(__file__).resolve().parents[2]
         (["run", "--runs", "0", "--", "true"], "--runs"),
         (["run", "--threads", "0", "--", "true"], "--threads"),
         (["run", "--timeout", "0", "--", "true"], "--timeout"),
-        (["why", "--budget", "-5", "--", "true"], "--budget"),
-        (["simulate", "--seeds", "0"], "--seeds"),
+        (["why", "--budget", "nan", "--", "true"], "nan is no number"),
+        (["ab", "--budget", "inf", "--", "true", "--", "true"], "inf is no number"),
+        (["why", "--risk", "medium", "--", "true"], "'none', 'low', 'high'"),
+        (["simulate", "--ranks", "1"], "--ranks"),
         (["run", "--seconds", "took", "--", "true"], "(?P<seconds>"),
-        (["run"], "which program?"),
+        (["run", "--runs", "3"], "noisebook run --runs 3 -- ./program"),
+        (["inject", "a.json", "--runs", "3"], "inject a.json --runs 3 -- ./program"),
         (["ab", "--margin", "0", "--", "true", "--", "true"], "--margin"),
         (["ab", "--pairs", "7", "--", "true", "--", "true"], "--pairs"),
         (["ab", "a 1", "b 1"], "noisebook ab -- ./a arguments"),
-        (["ab", "--", "sleep", "0.01"], "which two programs?"),
+        (["ab", "--pairs", "9", "--", "sleep", "1"], "ab --pairs 9 -- ./a arguments"),
         (["ab", "--new-env", "A", "--", "true"], "NAME=VALUE"),
         (["ab", "--new-env", "A=1"], "which program?"),
         (["run", "--shell", "true", "--", "true"], "give one of them"),
         (["doctor", "--", "true"], "unexpected extra argument (true)"),
         (["run", "--region", "mark", "--", "true"], "marks"),
         (["run", "--report", "rate", "--", "true"], "NAME=REGEX"),
-        (["inject", "no-such-file.json", "--", "true"], "no-such-file.json"),
+        (["inject", "none.json", "--threads", "2", "--", "true"], "worst --threads 2 -- true"),
         (["why", "--budget", "0.01", "--", "sleep", "0.01"], "too short"),
     ],
 )
@@ -81,6 +85,23 @@ def test_a_run_is_told_in_words_and_as_json(capsys, tmp_path, monkeypatch, binar
     assert told["runs"] == 3 and told["mean"] == 5 and told["folder"] == str(tmp_path / "kept")
     # the same command goes on, and nothing is missing
     assert len((tmp_path / "kept/runs.jsonl").read_text().splitlines()) == 3
+
+
+@pytest.mark.parametrize("verb", ["run", "explain", "inject", "ab"])
+def test_runs_that_failed_or_left_others_are_counted(verb, capsys, tmp_path, monkeypatch, binaries):
+    monkeypatch.setenv("NOISEBOOK_STATE", str(tmp_path / "state"))
+    monkeypatch.chdir(tmp_path)
+    config = Signature(100, 50).config(seconds=0.1, cpus=[0])
+    config.write("config.json")
+    every_third = "n=$(wc -c <ran); printf x >>ran; test $((n % 3)) != 1 || exit 3; sleep 100 &"
+    Path("ran").touch()
+    Path("fails.sh").write_text(f"cd {tmp_path}; {every_third} sleep 0.01")
+    words = {"inject": ["config.json"], "ab": ["--new-env", "A=1", "--pairs", "8"]}.get(verb, [])
+    words += [] if verb == "ab" else ["--runs", "8" if verb == "explain" else "3"]
+    main([verb, *words, "--folder", "kept", "--json", "--", "sh", "fails.sh"])
+    told = json.loads(capsys.readouterr().out)
+    notes = " ".join(told["notes"])
+    assert "runs failed (exit status 3)" in notes and "left processes running" in notes
 
 
 def test_ctrl_c_keeps_what_was_measured_and_says_how_to_go_on(tmp_path, binaries):

@@ -91,7 +91,7 @@ def test_whose_runs_failed_is_said():
     runs = measured(0.02, quads=15)
     runs.loc[runs.index[runs["cell"] == "old"][:4], "status"] = "exit 1"
     notes = ruling_of(runs, "a", "b").notes
-    assert "Runs failed (old 4 of 30, new 0 of 30); they are excluded." in notes
+    assert "old: 4 of 30 runs failed (exit status 1); they are excluded" in notes
 
 
 def test_a_rate_is_judged_by_its_reciprocal():
