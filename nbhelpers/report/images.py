@@ -14,6 +14,19 @@ _DPI = 160
 _LARGER = 1.35  # than in print
 
 
+def plain_texts(figure: "Figure") -> None:
+    """Draw the texts of a figure as they are: a thread named ``$\\frac$kd`` is no mathematics.
+
+    What matplotlib itself writes as mathematics, the powers of ten at an axis, stays.
+    """
+    from matplotlib.text import Text
+
+    for axes in figure.axes:  # the labels of ticks have no text before
+        axes.get_xticklabels(which="both"), axes.get_yticklabels(which="both")
+    for text in figure.findobj(Text):
+        text.set_parse_math("\\mathdefault" in text.get_text())
+
+
 def embedded(figure: "Figure", alternative: str) -> str:
     """A figure as an image in HTML, closed afterwards.
 
@@ -30,6 +43,7 @@ def embedded(figure: "Figure", alternative: str) -> str:
     content = io.BytesIO()
     width_in = _LARGER * float(figure.get_size_inches()[0])
     with DRAWING:
+        plain_texts(figure)
         figure.set_dpi(_DPI)  # savefig would draw twice, the first time for the layout alone
         FigureCanvasAgg(figure).print_png(content, metadata={"Software": None})
         plt.close(figure)

@@ -24,6 +24,7 @@ from ..reading import read_csv, read_json
 from ._blank import blank_figure
 from ._printed import NO_ROWS, fragment, latex, printed
 from .appearance import POINTS, style
+from .images import plain_texts
 
 EXACT = "%.10g"
 _NO_DATES = {
@@ -190,6 +191,7 @@ def save_figure(
         figure = blank_figure(why)
     _fit_page(figure)
     with style():
+        plain_texts(figure)
         for kind, metadata in _NO_DATES.items():
             write_atomically(folder / f"{name}.{kind}", _drawn(figure, kind, metadata))
     plt.close(figure)

@@ -64,6 +64,19 @@ def test_a_figure_shows_its_picture_and_caption_and_keeps_its_data(tmp_path, run
     assert np.allclose(read["seconds"], runs["seconds"], rtol=1e-9)
 
 
+def test_a_name_with_dollars_is_no_mathematics_and_powers_of_ten_are(tmp_path):
+    """A task may be named so; it ended the stage that drew it."""
+    name = r"$\frac$kd"
+    figure, axes = plt.subplots()
+    axes.bar([name], [100.0], label=name)
+    axes.set_yscale("log")
+    axes.legend()
+    axes.text(0, 10, name)
+    save_figure(figure, "named", "A caption.", pd.DataFrame({"x": [1]}), tmp_path)
+    assert [label.get_text() for label in axes.get_xticklabels()] == [name]
+    assert all(label.get_parse_math() for label in axes.get_yticklabels() if label.get_text())
+
+
 def test_table_text_is_escaped(tmp_path):
     record = save_table(FRAME, "table", "Half of 50 % & more_.", tmp_path)
     tex = (tmp_path / "table.tex").read_text()
