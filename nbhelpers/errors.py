@@ -5,6 +5,18 @@ In a notebook the message stands alone, without a traceback; `str(error)` is the
 """
 
 
+def printable(text: str) -> str:
+    r"""A text that may hold what a file or a program said, for a terminal: a name with an escape
+    sequence in it would move the cursor, or worse.
+
+    Examples
+    --------
+    >>> printable("kd\x1b[2J\nnext line")
+    'kd�[2J\nnext line'
+    """
+    return "".join(one if one.isprintable() or one in "\n\t" else "�" for one in text)
+
+
 class NoisebookError(Exception):
     """Base of all errors that a user can fix.
 
@@ -25,7 +37,8 @@ class NoisebookError(Exception):
     ):
         self.what, self.where, self.why, self.fix = what, where, why, fix
         parts = (("where", where), ("why it matters", why), ("what to do", fix))
-        super().__init__("\n".join([what, *(f"  {name}: {text}" for name, text in parts if text)]))
+        lines = [what, *(f"  {name}: {text}" for name, text in parts if text)]
+        super().__init__(printable("\n".join(lines)))
 
     def _render_traceback_(self) -> list[str]:
         """IPython prints these lines in place of a traceback."""

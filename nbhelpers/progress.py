@@ -16,6 +16,8 @@ from collections.abc import Callable, Iterable, Iterator
 from operator import length_hint
 from typing import TypeVar, Union
 
+from .errors import printable
+
 HEAD = "NOISEBOOK_PROGRESS"  # what stands before each line of a stage, in its kernel's environment
 EVERY_S = 0.5
 LONG_S = 2.0  # what takes longer is shown
@@ -243,7 +245,7 @@ class Stream:
 
     def show(self, line: str, urgent: bool = False) -> None:
         """Overwrite the line; or write it, if the last is long ago, or if it will stay."""
-        now_s, line = time.monotonic(), self.head + line
+        now_s, line = time.monotonic(), printable(self.head + line)
         if width := _columns(self.stream):
             line = line[: max(width - 1, 1)]
             self._write(f"\r{line.ljust(len(self._line))}")
@@ -255,7 +257,7 @@ class Stream:
 
     def end(self, line: str) -> None:
         """Leave this line, or none."""
-        line = "" if self.head else line
+        line = "" if self.head else printable(line)
         if _columns(self.stream):
             self.show(line)
             self._write("\n" if line else "\r")

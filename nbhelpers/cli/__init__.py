@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ..errors import NoisebookError, RunError
+from ..errors import NoisebookError, RunError, printable
 from ..progress import for_command
 from ._parser import parsed
 
@@ -54,7 +54,8 @@ def main(words: Sequence[str] | None = None) -> int:
 
 def _show(answer: "Answer | None", as_json: bool) -> None:
     if answer is not None:
-        print(json.dumps(answer.data, indent=1, default=str) if as_json else answer.text)
+        text = json.dumps(answer.data, indent=1, default=str) if as_json else answer.text
+        print(printable(text))
 
 
 def _complain(error: NoisebookError) -> int:

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 from .. import places
-from ..errors import InputError
+from ..errors import InputError, printable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -330,7 +330,7 @@ def _left_out() -> list[str]:
 
 def _say(*sentences: str) -> None:
     for sentence in sentences:
-        print(sentence, file=sys.stderr, flush=True)
+        print(printable(sentence), file=sys.stderr, flush=True)
 
 
 def _relative(path: Path) -> str:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from ..errors import InputError
+from ..errors import InputError, printable
 from ..places import shipped
 from ._read import cpu_list, read
 
@@ -136,8 +136,8 @@ def refusal(path: str, value: object, pattern: bool = False) -> str | None:
 
 def _shown(text: str) -> str:
     """Printable, and not longer than a line."""
-    printable = "".join(letter if letter.isprintable() else "�" for letter in text)
-    return printable if len(printable) <= 120 else printable[:117] + "…"
+    line = printable(text.replace("\n", "�").replace("\t", "�"))
+    return line if len(line) <= 120 else line[:117] + "…"
 
 
 def risk_of(path: object) -> str:

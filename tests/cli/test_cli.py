@@ -51,6 +51,7 @@ REPOSITORY = Path(__file__).resolve().parents[2]
         (["run", "--report", "rate", "--", "true"], "NAME=REGEX"),
         (["inject", "none.json", "--threads", "2", "--", "true"], "worst --threads 2 -- true"),
         (["why", "--budget", "0.01", "--", "sleep", "0.01"], "too short"),
+        (["verify", "a\x1b[2J folder"], "a�[2J folder"),
     ],
 )
 def test_what_cannot_be_done_is_one_message_and_status_2(
