@@ -103,7 +103,7 @@ def _flag(word: str, what: str) -> click.Option:
 _OF_PROGRAM = (
     _text("--shell", "LINE", "a line for /bin/sh, pipes and all"),
     _text("--program", "NAME|FILE.yml", "a known program, or the file of a description"),
-    _text("--region", "KIND", "what is timed: process, marks, symbols or mpi"),
+    _text("--region", "KIND", "what is timed: process (from main to its end), marks, symbols, mpi"),
     click.Option(
         ["--lines"],
         nargs=2,

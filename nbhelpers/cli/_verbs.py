@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from ..workloads import Workload
 
 
+_SHORT_S = 0.02  # of what is shorter, exec and loader would be 5 % or more
+
+
 @dataclass(frozen=True)
 class Answer:
     """What a verb found: for a person, and for a program; and the exit status that says it."""
@@ -112,7 +115,7 @@ def worst(arguments: SimpleNamespace) -> Answer:
 
 def inject(arguments: SimpleNamespace) -> Answer:
     from ..injection import injection_campaign
-    from ..measurement import finished
+    from ..measurement import finished, run_notes
     from ..noise import NoiseConfig
     from ..statistics import compare
 
@@ -120,11 +123,12 @@ def inject(arguments: SimpleNamespace) -> Answer:
     _require_config(arguments)
     config = NoiseConfig.read(arguments.config)
     folder = _folder(arguments) or _study_folder(arguments, workload) / "injected" / config.digest
-    runs = finished(injection_campaign(folder, workload, config, runs=arguments.runs or 10).run())
-    found = compare(*(runs[runs["cell"] == cell] for cell in ("baseline", "injected")))
+    runs = injection_campaign(folder, workload, config, runs=arguments.runs or 10).run()
+    cells = finished(runs).groupby("cell")
+    found = compare(cells.get_group("baseline"), cells.get_group("injected"))
     return Answer(
-        "\n".join([found.verdict, *_notes(runs), f"kept in {folder}"]),
-        {"ratios": _rows(found.table), "verdict": found.verdict, "notes": _notes(runs)}
+        "\n".join([found.verdict, *run_notes(runs), f"kept in {folder}"]),
+        {"ratios": _rows(found.table), "verdict": found.verdict, "notes": run_notes(runs)}
         | {"folder": folder},
     )
 
@@ -139,21 +143,21 @@ def _require_config(arguments: SimpleNamespace) -> None:
 
 def explain(arguments: SimpleNamespace) -> Answer:
     from ..attribution import explain as explained
-    from ..measurement import consequences, finished, measure, rates
+    from ..measurement import consequences, finished, measure, rates, run_notes
 
     workload = _workload(arguments)
     folder = _folder(arguments) or _study_folder(arguments, workload) / "explained"
     arguments.data_folder = folder
-    runs = finished(measure(workload, runs=arguments.runs or 60, metrics="all", folder=folder))
-    found = explained(rates(runs), consequences=consequences())
+    runs = measure(workload, runs=arguments.runs or 60, metrics="all", folder=folder)
+    found = explained(rates(finished(runs)), consequences=consequences())
     return Answer(
-        "\n".join([found.summary, *_notes(runs), f"kept in {folder}"]),
+        "\n".join([found.summary, *run_notes(runs), f"kept in {folder}"]),
         {
             "found": found.found,
             "p_value": found.p_value,
             "summary": found.summary,
             "factors": _rows(found.factors),
-            "notes": _notes(runs),
+            "notes": run_notes(runs),
             "folder": folder,
         },
     )
@@ -281,7 +285,7 @@ def _traced(arguments: SimpleNamespace):
 
 
 def _summary(workload: "Workload", runs: "pd.DataFrame", arguments: SimpleNamespace) -> Answer:
-    from ..measurement import finished
+    from ..measurement import finished, run_notes
     from ..statistics import cell_statistics
 
     table = cell_statistics(finished(runs), by="workload")
@@ -293,14 +297,17 @@ def _summary(workload: "Workload", runs: "pd.DataFrame", arguments: SimpleNamesp
     )
     where = [f"kept in {arguments.folder}"] if arguments.folder else []
     return Answer(
-        "\n".join([summary, *_notes(runs), *where]),
-        {**_rows(table)[0], "notes": _notes(runs), "folder": arguments.folder},
+        "\n".join([summary, *_untimed(workload, row), *run_notes(runs), *where]),
+        {**_rows(table)[0], "notes": run_notes(runs), "folder": arguments.folder},
     )
 
 
-def _notes(runs: "pd.DataFrame") -> list[str]:
-    """What a reader of an answer must know of its runs: those that failed, for one."""
-    return runs.attrs.get("notes", [])
+def _untimed(workload: "Workload", row: "pd.Series") -> list[str]:
+    """What a short time of a whole process leaves out: `true` takes 0.2 ms, and 1.1 ms with it."""
+    waits_late = workload.start == "main" and workload.region.kind == "process"
+    if not waits_late or workload.reader or row["median"] > _SHORT_S:
+        return []
+    return ["timed from main() to the end: exec and the dynamic loader, about 1 ms, came before"]
 
 
 def _page(arguments: SimpleNamespace, study: "ProgramStudy") -> Path | None:

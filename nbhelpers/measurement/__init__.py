@@ -12,6 +12,6 @@ if TYPE_CHECKING:
     from .layers import available_layers, consequences, metrics
     from .placement import PlacementCheck
     from .run import run_once
-    from .table import describe_columns, failed_notes, finished, rates, region_seconds
+    from .table import describe_columns, finished, rates, region_seconds, run_notes
 else:
     __all__, __getattr__, __dir__ = lazily(__name__)

@@ -35,7 +35,7 @@ from .attachment import Attachment
 from .layers import metrics as metric_layers
 from .run import run_once
 from .seal import seal_folder
-from .table import failed_notes, finished, left_notes, region_notes, runs_table, series_table
+from .table import finished, run_notes, runs_table, series_table
 
 UNGUARDED = "what runs started goes on if this process is killed, until the next campaign begins"
 _numbers = itertools.count(1)
@@ -262,8 +262,7 @@ class Campaign:
         names = {cell.name for cell in self.cells}
         table = runs_table([row for row in self._store.rows() if row["cell"] in names])
         attached = [note for attachment in self._all_attachments() for note in attachment.notes]
-        seen = failed_notes(table) + left_notes(table) + region_notes(finished(table))
-        table.attrs["notes"] = self.notes + self._machine_notes + attached + seen
+        table.attrs["notes"] = self.notes + self._machine_notes + attached + run_notes(table)
         return table
 
     @property

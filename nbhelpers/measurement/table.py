@@ -104,6 +104,22 @@ def region_notes(runs: pd.DataFrame) -> list[str]:
     ]
 
 
+def run_notes(runs: pd.DataFrame) -> list[str]:
+    """Return what a reader of any answer must know of its runs.
+
+    Parameters
+    ----------
+    runs
+        Runs table, failed runs included.
+
+    Returns
+    -------
+    list of str
+        A sentence each: runs that failed, runs that left processes, an unknown timed region.
+    """
+    return failed_notes(runs) + left_notes(runs) + region_notes(finished(runs))
+
+
 def failed_notes(runs: pd.DataFrame) -> list[str]:
     """Return how many runs failed, and how; of several cells, a sentence for each that has some.
 

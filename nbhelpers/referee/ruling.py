@@ -13,7 +13,7 @@ import pandas as pd
 from ..errors import InputError
 from ..files import write_json
 from ..machine import measuring
-from ..measurement import failed_notes, finished
+from ..measurement import finished, run_notes
 from ..outcomes import COST, outcome_of, with_cost
 from ..progress import Task, task
 from ..statistics.claims import MARGIN
@@ -311,7 +311,7 @@ def _whole(count: float) -> int | None:
 
 
 def _notes(runs: pd.DataFrame, done: pd.DataFrame, far: pd.DataFrame) -> list[str]:
-    notes = failed_notes(runs)  # a side that fails is no faster side
+    notes = run_notes(runs)  # a side that fails is no faster side
     if len(far):
         named = ", ".join(
             f"{run} (× {factor:.3g})" for run, factor in zip(far["run"].head(_NAMED), far["factor"])

@@ -61,9 +61,9 @@ def _sentence(name: str, table: pd.DataFrame, pair: "Pair", judged: Judgement) -
 def _far_runs_sentence(row: pd.Series, judged: Judgement) -> str:
     """Where the interval of the ratio and the test on typical differences do not agree."""
     return (
-        f"The coefficient of variation is {abs(row.ratio - 1):.1%} {_word(row)}, 95 % interval"
-        f" {_change(row.low)} to {_change(row.high)}, which few far runs can make: no difference"
-        f" is shown of how far two typical runs are apart{_p(judged)}."
+        f"No difference is shown of how far two typical runs are apart{_p(judged)}: few far runs"
+        f" can make that of the coefficient of variation, {_change(row.ratio)}, 95 % interval"
+        f" {_change(row.low)} to {_change(row.high)}."
     )
 
 

@@ -22,8 +22,9 @@ class Region:
     Parameters
     ----------
     kind
-        Means by which it is observed. process: from the common start to the end of the process;
-        marks: `nb_region_begin()` and `nb_region_end()` of workloads/noisebook.h; symbols:
+        Means by which it is observed. process: from the common start, which comes just before
+        main(), or before exec where the program takes no preload library, to the end of the
+        process; marks: `nb_region_begin()` and `nb_region_end()` of workloads/noisebook.h; symbols:
         `noisebook_begin()` and `noisebook_end()`, which Noisebook's library provides; lines: two
         lines that the program prints, time-stamped as they are written; mpi: from the first end of
         MPI_Init to the last begin of MPI_Finalize of all ranks.
