@@ -66,8 +66,11 @@ def run_on_nodes(
     """
     configs = _per_node(noise, spread.nodes)
     word = secrets.token_hex(16)
-    with socket.create_server(("", 0)) as server, tempfile.TemporaryFile() as printed:
-        address = host or ("127.0.0.1" if spread.nodes == 1 else socket.gethostname())
+    alone = spread.nodes == 1 and host is None
+    address = "127.0.0.1" if alone else host or socket.gethostname()
+    # several nodes may reach this machine by any of its networks
+    listening = socket.create_server((address if alone else "", 0))
+    with listening as server, tempfile.TemporaryFile() as printed:
         port = server.getsockname()[1]
         started = _start(spread, command, f"{address}:{port}:{word}", printed)
         try:
@@ -117,8 +120,7 @@ def _gather(server, word, spread, started, configs, deadline) -> dict[int, Link]
     while len(links) < nodes:
         _wait_for(server, started, deadline, "an agent")
         link = Link(server.accept()[0])
-        hello = link.hear()
-        if not secrets.compare_digest(str(hello.get("word", "")), word):
+        if not link.knows(word):
             link.close()
             continue
         node = len(links)
@@ -137,9 +139,12 @@ def _gather(server, word, spread, started, configs, deadline) -> dict[int, Link]
 
 
 def _wait_for(one, started, deadline, what: str, even_if_over: bool = False) -> None:
-    while not select.select([one], [], [], 0.2)[0]:
-        if time.monotonic() > deadline:
+    while True:
+        ready = select.select([one], [], [], 0.2)[0]
+        if time.monotonic() > deadline:  # though strangers may come, one after the other
             raise TimeoutError(f"waited too long for {what}")
+        if ready:
+            return
         if started.poll() is not None and not even_if_over:
             raise ChildProcessError(f"the launcher ended with status {started.returncode}")
 

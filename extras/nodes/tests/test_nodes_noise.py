@@ -3,10 +3,13 @@ what goes wrong leaves nothing behind.
 """
 
 import os
+import socket
 import subprocess
+from contextlib import closing
 from pathlib import Path
 
 import pytest
+from noisebook_nodes import _link
 from noisebook_nodes.head import run_on_nodes
 from noisebook_nodes.launchers import Spread, spread_here
 
@@ -18,6 +21,27 @@ from tests.mpi import needs_mpi
 
 def left() -> list[Path]:
     return list(Path("/dev/shm").glob(f"noisebook-node-{os.geteuid()}-*"))
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        b"",
+        b"[]\n",
+        b'{"word": "w\xc3\xa4"}\n',
+        b'{"word": "\\ud800"}\n',
+        b"[" * 4000 + b"\n",
+        b'{"word": "wo',
+        b"x" * 9000,
+    ],
+)
+def test_a_stranger_is_known_in_time_and_ends_nothing(said, monkeypatch):
+    monkeypatch.setattr(_link, "GREETING_S", 0.1)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        theirs = socket.create_connection(server.getsockname())
+        with theirs, closing(_link.Link(server.accept()[0])) as link:
+            theirs.sendall(said)
+            assert not link.knows("word")
 
 
 @needs_mpi
