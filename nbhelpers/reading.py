@@ -21,10 +21,12 @@ if TYPE_CHECKING:
     import pandas as pd
 
 MOST_BYTES = 2 << 30  # of a file of data, after unpacking: a damaged one must not fill the memory
+MOST_TABLE_BYTES = 512 << 20  # of a table of Parquet, in memory
 MOST_COLUMNS = 20_000  # pandas takes seconds for so many, and their square for more
 MOST_YAML_BYTES = 4 << 20
 MOST_YAML_VALUES, MOST_YAML_DEPTH = 100_000, 50
 _CHUNK = 1 << 22
+_ROWS = 1 << 16  # of a batch
 _GZIP = b"\x1f\x8b"
 
 
@@ -211,9 +213,12 @@ def _columns(content: bytes, separator: str, comment: str | None) -> int:
 
 
 def read_parquet(
-    path: str | Path, what: str = "table", most: int = MOST_BYTES, **options: Any
+    path: str | Path, what: str = "table", most: int = MOST_TABLE_BYTES
 ) -> "pd.DataFrame":
-    """Read a Parquet file; `options` are those of `pandas.read_parquet`.
+    """Read a Parquet file.
+
+    It is unpacked batch by batch, and no further than `most`: 300 bytes of such a file may hold
+    400 million rows, and what its footer says of its size need not be true.
 
     Raises
     ------
@@ -221,21 +226,30 @@ def read_parquet(
         The file is missing, unreadable, larger than `most` bytes, packed or unpacked, or no such
         table.
     """
-    import pandas as pd
-
-    require_parquet(path, what, most)
     with refusing(f"not a readable {what}", path):
-        return pd.read_parquet(path, **options)
+        return unpacked_parquet(path, what, most).to_pandas()
 
 
-def require_parquet(path: str | Path, what: str = "table", most: int = MOST_BYTES) -> None:
-    """An error where a file is no Parquet, or becomes larger than `most` bytes in memory."""
-    from pyarrow import parquet
+def unpacked_parquet(
+    path: str | Path,
+    what: str = "table",
+    most: int = MOST_TABLE_BYTES,
+    columns: list[str] | None = None,
+) -> Any:
+    """The `pyarrow.Table` of a Parquet file, or of columns of it, that becomes no larger than
+    `most` bytes in memory.
+    """
+    from pyarrow import Table, parquet
 
-    with refusing(f"not a readable {what}", path):
-        with open_regular(path, what, most) as file:
-            about = parquet.read_metadata(file)
-        groups = [about.row_group(number) for number in range(about.num_row_groups)]
-        cells = about.num_rows * about.num_columns
-        if max(8 * cells, sum(group.total_byte_size for group in groups)) > most:
-            raise _too_much(f"the {what} is larger than {most:,} bytes in memory", path)
+    with refusing(f"not a readable {what}", path), open_regular(path, what, most) as file:
+        size, batches = 0, []
+        with parquet.ParquetFile(file) as packed:
+            for batch in packed.iter_batches(_ROWS, columns=columns, use_threads=False):
+                size += max(
+                    batch.nbytes, 8 * batch.num_rows * batch.num_columns
+                )  # as pandas has it
+                if size > most:
+                    raise _too_much(f"the {what} is larger than {most:,} bytes in memory", path)
+                batches.append(batch)
+            empty = packed.schema_arrow.empty_table().select(columns or packed.schema_arrow.names)
+            return Table.from_batches(batches, empty.schema).unify_dictionaries()

@@ -13,7 +13,7 @@ import pandas as pd
 
 from nbhelpers.errors import InputError
 from nbhelpers.places import shipped
-from nbhelpers.reading import read_csv, require_parquet
+from nbhelpers.reading import read_csv, unpacked_parquet
 
 COLUMNS = ["dp_rank", "stage", "step", "optype", "start_ts", "duration", "seq_id", "mc"]
 COMPUTING = ("forward-compute", "backward-compute")
@@ -150,10 +150,9 @@ def _require_numbers(columns: dict[str, Any]) -> None:
 
 def _parquet(path: Path) -> dict[str, Any]:
     """The columns as arrays; `optype` as (number of its name, names)."""
-    from pyarrow import parquet, types
+    from pyarrow import types
 
-    require_parquet(path, "trace of a training job")
-    table = parquet.read_table(path, columns=COLUMNS, use_threads=False).combine_chunks()
+    table = unpacked_parquet(path, "trace of a training job", columns=list(COLUMNS))
     arrays = {name: table.column(name).combine_chunks() for name in COLUMNS}
     kinds = arrays.pop("optype")
     if not types.is_dictionary(kinds.type):
