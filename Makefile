@@ -11,7 +11,7 @@
 #:
 #:  PROFILE=smoke   6 min    a handful of runs; full: hours; paper: days on 32 cores; path/to/mine.yml: yours
 #:  PROFILE=recorded 5 min   the tables of the recorded campaign, no root; DATA=that.zip: its tables
-#:                           (times: two virtual cores, profile quick)
+#:                           (times: two virtual cores)
 PROFILE ?= quick
 PYTHON ?= python3
 PY ?= .venv/bin/python
@@ -37,19 +37,20 @@ help:
 paper: $(S)/90-paper.done
 	@echo "Open build/$(NAME)/paper/index.html"
 
+ALONE = flock build/.lock
 PIP = $(python) -m pip install --quiet --disable-pip-version-check
 CHECK = GOAL=$(firstword $(MAKECMDGOALS) paper) CC='$(CC)' OPENMP='$(or $(OPENMP),-fopenmp)' sh workloads/check.sh
 ifeq ($(PY),.venv/bin/python)
 ENV := .venv/installed
 $(ENV): requirements.lock
-	@PYTHON='$(PYTHON)' $(CHECK) environment && PYTHON='$(PYTHON)' sh workloads/environment.sh && touch $@
+	@PYTHON='$(PYTHON)' $(CHECK) environment && PYTHON='$(PYTHON)' sh workloads/environment.sh
 endif
 env: build/c-parts
 build/c-parts: $(ENV) $(wildcard injector_c/* simulator_c/* workloads/*.[ch] workloads/Makefile workloads/sycl/* workloads/mpi/*) setup.py pyproject.toml
 	@PYTHON=$(python) $(CHECK)
-	@mkdir -p build/bin && $(MAKE) --no-print-directory -s -C workloads BIN=../build/bin
-	@$(PIP) --no-deps --no-build-isolation -e . || { echo "The C parts did not build: the compiler's own message stands above"; exit 1; }
-	@for part in sycl mpi; do PY=$(python) sh workloads/$$part/install.sh again || echo "The $$part programs did not build anew. To try again: make $$part"; done
+	@mkdir -p build/bin && $(ALONE) $(MAKE) --no-print-directory -s -C workloads BIN=../build/bin
+	@$(ALONE) $(PIP) --no-deps --no-build-isolation -e . || { echo "The C parts did not build: its message stands above"; exit 1; }
+	@for part in sycl mpi; do PY=$(python) sh workloads/$$part/install.sh again || echo "Not built anew: the $$part programs. To try again: make $$part"; done
 	@touch $@
 
 EXTRA_STAGES := $(shell $(python) -m nbhelpers.extras 2>/dev/null)
@@ -97,7 +98,7 @@ mpi sycl: build/c-parts
 	@PY=$(python) MPICC=$(call q,$(if $(filter command,$(origin MPICC)),$(MPICC))) sh workloads/$@/install.sh
 privileged:
 	@PRIV_GROUP='$(PRIV_GROUP)' sh workloads/install_privileged.sh
-extra: build/c-parts
+extra: $(if $(wildcard extras/$(EXTRA)/pyproject.toml),build/c-parts)
 	@PY=$(python) sh extras/install.sh $(call q,$(EXTRA))
 artifact: $(ENV)
 	@$(python) -m nbhelpers pack --profile $(NAME) --names=$(call q,$(NAMES))

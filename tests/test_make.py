@@ -5,6 +5,7 @@ Each lack is a real one: the disk is a small file system that is full, the check
 read-only, the compiler is not on PATH.
 """
 
+import fcntl
 import os
 import re
 import shlex
@@ -99,10 +100,10 @@ assert list(run["status"]) == ["ok", "ok"], run
 
 
 def check(
-    copy: Path, *words: str, before: str = "", **environment: str
+    copy: Path, *words: str, before: str = "", goal: str = "paper", **environment: str
 ) -> subprocess.CompletedProcess:
-    """The first step of `make paper`, in a mount namespace where `before` has been done."""
-    script = f"set -e; {before or ':'}; cd {shlex.quote(str(copy))}; exec make paper"
+    """The first step of a goal of make, in a mount namespace where `before` has been done."""
+    script = f"set -e; {before or ':'}; cd {shlex.quote(str(copy))}; exec make {goal}"
     command = [*(PRIVATE if before else []), "sh", "-c", f"{script} {shlex.join(words)}"]
     done = subprocess.run(command, capture_output=True, text=True, env={**OUTSIDE, **environment})
     assert done.returncode == 2 and "Traceback" not in done.stderr, done.stderr
@@ -139,6 +140,23 @@ def test_with_a_compiler_without_openmp(copy, tmp_path):
     compiler.chmod(compiler.stat().st_mode | stat.S_IXUSR)
     done = check(copy, f"PYTHON={sys.executable}", f"CC={compiler}")
     assert "cannot build OpenMP programs" in done.stderr and "make paper CC=gcc" in done.stderr
+
+
+def test_of_two_installations_at_the_same_time_the_second_waits_and_clears_nothing(copy):
+    (copy / "build").mkdir()
+    with open(copy / "build/.lock", "w") as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        words = ["sh", "workloads/environment.sh"]
+        second = subprocess.Popen(words, cwd=copy, stdout=subprocess.PIPE, text=True)
+        assert "waiting for its end" in second.stdout.readline()
+        (copy / ".venv").mkdir()
+        (copy / ".venv/installed").touch()
+    assert second.communicate(timeout=60)[0] == "" and second.returncode == 0
+
+
+def test_which_extra_is_asked_before_anything_is_installed(copy):
+    shutil.copytree(REPOSITORY / "extras", copy / "extras")
+    assert "Which extra?" in check(copy, goal="extra").stdout
 
 
 def test_without_venv(copy, tmp_path):
