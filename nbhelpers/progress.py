@@ -13,12 +13,13 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from operator import length_hint
 from typing import TypeVar, Union
 
 from .errors import printable
 
-HEAD = "NOISEBOOK_PROGRESS"  # what stands before each line of a stage, in its kernel's environment
+HEAD = "NOISEBOOK_PROGRESS"  # the argument of `stage_head`, in a stage's kernel's environment
 EVERY_S = 0.5
 LONG_S = 2.0  # what takes longer is shown
 PLAIN_EVERY_S = 30.0
@@ -69,7 +70,7 @@ class Task:
 
     def line(self) -> str:
         """Title, how far, and the time left; "nbody: 34 of 100 runs, 12 s left"."""
-        left = self._seconds_left()
+        left = self._seconds_left() if self.done != self.total else None
         text = self.title
         if self.total is not None:
             text += f": {self.done:,} of {self.total:,}{self.unit and f' {self.unit}'}"
@@ -107,6 +108,29 @@ def readable(seconds: float) -> str:
         if seconds < below:
             return form.format(seconds / unit_s)
     return f"{seconds / 86_400:.1f} days"
+
+
+def stage_head(stage: str) -> str:
+    """What stands before each line of a stage: its name, how long it takes, or that it is late.
+
+    Parameters
+    ----------
+    stage
+        Name; and behind blanks the expected seconds, and when it began (CLOCK_MONOTONIC), in s.
+
+    Examples
+    --------
+    >>> stage_head(f"15-account 90 {time.monotonic()}"), stage_head("15-account 90 -1000")
+    ('15-account (about 90 s): ', '15-account (longer than the expected 90 s): ')
+    >>> stage_head("15-account")
+    '15-account: '
+    """
+    name, *expected = stage.split()
+    if not expected:
+        return f"{name}: "
+    seconds, began_s = map(float, expected)
+    is_late = time.monotonic() > began_s + seconds
+    return f"{name} ({'longer than the expected' if is_late else 'about'} {readable(seconds)}): "
 
 
 @contextlib.contextmanager
@@ -218,7 +242,8 @@ def _found() -> Reporter | None:
     """The terminal or log of `make paper`, the notebook, the terminal, or nowhere."""
     # taken out: the programs that are measured get the same environment with and without
     if head := os.environ.pop(HEAD, None):
-        return Stream(sys.__stderr__, 0.0, head=head)  # sys.stderr is the notebook's
+        # sys.stderr is the notebook's
+        return Stream(sys.__stderr__, 0.0, head=partial(stage_head, head))
     shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
     if getattr(shell, "kernel", None) is not None:
         return Notebook(shell)
@@ -236,16 +261,17 @@ class Stream:
     after_s
         How long something takes before it is shown.
     head
-        What stands before each line; with it no line stays when something is over.
+        Says what stands before each line; with it no line stays when something is over.
     """
 
-    def __init__(self, stream, after_s: float = LONG_S, head: str = ""):
+    def __init__(self, stream, after_s: float = LONG_S, head: Callable[[], str] | None = None):
         self.stream, self.after_s, self.head = stream, after_s, head
         self._last_s, self._line = -PLAIN_EVERY_S, ""
 
     def show(self, line: str, urgent: bool = False) -> None:
         """Overwrite the line; or write it, if the last is long ago, or if it will stay."""
-        now_s, line = time.monotonic(), printable(self.head + line)
+        head = self.head() if self.head else ""
+        now_s, line = time.monotonic(), printable(head + line)
         if width := _columns(self.stream):
             line = line[: max(width - 1, 1)]
             self._write(f"\r{line.ljust(len(self._line))}")

@@ -9,11 +9,13 @@ is not computed: it is what it took here the last time, or else on two virtual c
 import os
 import shutil
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 
 from .places import results
-from .progress import HEAD, Stream, readable, reporting
+from .progress import HEAD, Stream, readable, reporting, stage_head
 from .reading import read_json
 from .stage_records import record_of
 from .study import Study
@@ -65,11 +67,11 @@ def outlook(profile: str, left: list[str], total: int) -> str:
 
 @contextmanager
 def shown(stage: str, seconds: float | None = None) -> Iterator[None]:
-    """Within the block, what a stage and its kernel do is shown in one line, behind its name and
-    how long it will take.
+    """Within the block, what a stage and its kernel do is shown in one line. Its name stands
+    before it, and how long it will take, or that it takes longer.
     """
-    head = f"{stage}{f' (about {readable(seconds)})' if seconds else ''}: "
-    line = Stream(sys.stderr, 0.0, head=head)
+    head = f"{stage} {seconds} {time.monotonic()}" if seconds else stage
+    line = Stream(sys.stderr, 0.0, head=partial(stage_head, head))
     line.show("starting")
     os.environ[HEAD] = head
     try:
@@ -77,5 +79,5 @@ def shown(stage: str, seconds: float | None = None) -> Iterator[None]:
             yield
     finally:
         os.environ.pop(HEAD, None)
-        line.head = ""
+        line.head = None
         line.end("")

@@ -110,6 +110,8 @@ def test_the_time_left_is_what_the_work_says_or_in_proportion():
     own.began_s -= 20
     own.at(2)
     assert own.line().startswith("work: 2 of 10 runs, 80 s left")
+    own.at(10, 0.0)
+    assert own.line() == "work: 10 of 10 runs"
 
 
 def test_other_threads_and_forked_children_say_nothing():

@@ -171,7 +171,7 @@ class _Loop:
         runs, stopped = self._first(rule)
         layers = self._layers(runs)
         explanation = explain(rates(runs), seed=self.seed, consequences=consequences())
-        self.notify(explanation.summary)
+        self.notify("choosing what to try")
         factors = found_factors(explanation)
         wanted = wanted_mitigations(candidates, list(factors.index), general)
         choice = Choice(self.workload, self.steps, self.risk, self.notify)
@@ -219,7 +219,7 @@ class _Loop:
                     reason = f"the budget for it was spent ({verdict.reason})"
                 return {"runs": count, "stopped": reason}
             count = min(max(FEWEST_RUNS, count + RUNS_A_TIME), affordable)
-            self.notify(f"measuring: {count} runs of {run_s:.3g} s each ({verdict.reason})")
+            self.notify(f"measuring: {count} runs of {run_s:.3g} s each")
 
     def _check_budget(self, needed_s: float) -> None:
         if needed_s > 0.8 * self.budget_s:
