@@ -5,12 +5,15 @@ communicators, sizes of collectives, threads, Python, and ranks that die.
 import os
 import shutil
 import subprocess
+from dataclasses import replace
 
 import pytest
 
 from nbhelpers import program
 from nbhelpers.errors import InputError
 from nbhelpers.mpi import installation, read_calls
+from nbhelpers.simulation.traces import schedule_of_calls
+from nbhelpers.simulation.traces.collectives import BY_SIZE
 from nbhelpers.workloads import Region
 
 from . import built_program, needs_mpi, traced_run
@@ -45,6 +48,15 @@ def known_messages(output: str) -> list[tuple[int, int, int, int]]:
     return sorted(tuple(map(int, words[2:])) for words in lines)
 
 
+def without_cancelled(calls):
+    """Without MPI_Cancel, and the receive that it cancels."""
+    table = calls.table
+    left = (table["call"] != "MPI_Cancel") & (table["tag"] != 61)
+    rows = (left.cumsum() - 1)[calls.waits["row"]].to_numpy()
+    table = table[left].reset_index(drop=True)
+    return replace(calls, table=table, waits=calls.waits.assign(row=rows))
+
+
 @pytest.mark.parametrize("ranks", [2, 4])
 def test_traces_match_message_by_message(built, ranks, tmp_path):
     """The program names each message that it sends; all are there, and each is received."""
@@ -58,6 +70,12 @@ def test_traces_match_message_by_message(built, ranks, tmp_path):
     assert sorted(map(tuple, messages[columns].to_numpy().tolist())) == known_messages(alone.stdout)
     assert (messages["bytes"] == messages["received_bytes"]).all()
     assert (messages[["send_row", "receive_row"]] >= 0).all().all() and len(messages) == 42 * ranks
+    with pytest.raises(InputError, match=f"{ranks} × MPI_Cancel"):
+        schedule_of_calls(calls)
+    barriers = (
+        len(of_call(calls, "MPI_Barrier")) // ranks * BY_SIZE["Barrier"](ranks, 0, 0).messages
+    )
+    assert schedule_of_calls(without_cancelled(calls)).messages == len(messages) + barriers
 
 
 def test_every_request_is_completed_one_time(known_run):

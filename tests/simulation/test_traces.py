@@ -94,6 +94,16 @@ def test_sendrecv_sends_and_receives_at_the_same_time():
     assert simulate(schedule_of_calls(of_programs(*ring)), NETWORK).makespan_ns == 10 + 1207
 
 
+def test_waiting_in_a_probe_is_no_computation_and_its_message_is_received():
+    asked = {"peer": 0, "start_ns": 0, "end_ns": 70_000}
+    calls = of_programs(
+        [("Comm_rank", 60_000, {}), ("Send", 10, send(1, 8))],
+        [("Mprobe", 0, asked), ("Mrecv", 69_990, receive(0, 8)), ("Finalize", 500, {})],
+    )
+    found = simulate(schedule_of_calls(calls), NETWORK)
+    assert found.finish_ns.tolist() == [60_020 + 100, 60_020 + 1207 + 500]
+
+
 def test_nobody_and_anybody():
     calls = of_programs(
         [("Send", 0, send(-1, 8)), ("Send", 0, send(1, 8, tag=3))],
@@ -191,8 +201,13 @@ def test_what_tracing_took_comes_off_the_computation():
         (([("Barrier", 0, {})], [("Finalize", 0, {})]), "rank 1 doesn't call MPI_Barrier"),
         (([("Bcast", 0, {"root": 0})], [("Bcast", 0, {"root": 1})]), "different roots"),
         (([("Send", 0, send(1, 8))], [("Finalize", 0, {})]), "1 messages from rank 0 to rank 1"),
-        (([("Put", 0, {})], [("Finalize", 0, {})]), "no schedule can have"),
-        (([("Neighbor_allgather", 0, {})], [("Finalize", 0, {})]), "no schedule can have"),
+        (
+            ([("Put", 0, {}), ("Rget", 0, {})] * 2, [("Barrier", 0, {})]),
+            "2 × MPI_Put, 2 × MPI_Rget",
+        ),
+        (([("Neighbor_allgather", 0, {})], [("Barrier", 0, {})]), "1 × MPI_Neighbor_allgather"),
+        (([("Win_lock_all", 0, {})], [("Barrier", 0, {})]), "1 × MPI_Win_lock_all"),
+        (([("Start", 0, {"kind": "collective"})], [("Barrier", 0, {})]), "1 × MPI_Start"),
         (([("Barrier", 0, {"comm": 9})], [("Finalize", 0, {})]), "unknown communicator"),
     ],
 )

@@ -3,6 +3,7 @@
 The calls are `nbhelpers.mpi.Calls`, whoever read them.
 """
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -13,10 +14,22 @@ from ...mpi import KINDS, NUMBERS, Calls
 from .collectives import BY_SIZE, algorithm_name
 
 NOBODY = -2  # a peer: MPI_PROC_NULL, where a reader can tell it from MPI_ANY_SOURCE
-REFUSED = {
-    *("MPI_Startall", "MPI_Put", "MPI_Get", "MPI_Accumulate", "MPI_Win_fence"),
-    *("MPI_Mrecv", "MPI_Imrecv"),
-}
+# Kinds that a schedule can have; of a collective there must be an algorithm, too.
+_SCHEDULED = ("send", "receive", "both", "wait", "collective")
+# In these a rank waits for others: their time is no computation. The message that a probe finds is
+# received later, and what Startall begins has rows of its own.
+WAITS = ("MPI_Probe", "MPI_Mprobe", "MPI_Startall")
+# What else a program may call: it asks, describes data or makes communicators. All others of the
+# standard (one-sided calls, files, processes) are refused by name: their time is no computation.
+_LOCAL = re.compile(
+    "MPI_(Init|Init_thread|Finalize|Initialized|Finalized|Iprobe|Improbe|Request_free"
+    "|Request_get_status|Wtime|Wtick|Pcontrol|Abort|Get_(count|elements|address|version"
+    "|processor_name|library_version)(_x|_c)?|Address|Query_thread|Is_thread_main|Topo_test"
+    "|Dims_create|Alloc_mem|Free_mem|Buffer_(attach|detach)|Pack\\w*|Unpack\\w*"
+    "|(Type|Group|Op|Info|Attr|Keyval|Errhandler|Error|Status|Aint)_\\w+"
+    "|(Cart|Graph|Dist_graph)_\\w+|Intercomm_(create|merge)|Comm_(?!(spawn|connect|accept|join))\\w+"
+    "|(Send|Bsend|Ssend|Rsend|Recv)_init)"
+)
 
 
 def checked_calls(calls: Calls) -> Calls:
@@ -50,13 +63,7 @@ def checked_calls(calls: Calls) -> Calls:
     before = table.groupby("rank", sort=False)["end_ns"].shift(fill_value=np.iinfo(np.int64).min)
     back = (table["end_ns"] < table["start_ns"]) | (table["start_ns"] < before)
     _refuse(table, back, "time goes back", "a call began before the last one ended")
-    unknown = ~table["collective"].map(algorithm_name).isin(["", *BY_SIZE])
-    _refuse(
-        table,
-        table["call"].isin(REFUSED) | unknown,
-        "a call that no schedule can have",
-        "one-sided calls, neighbourhoods and several persistent requests at a time aren't read",
-    )
+    _require_known(table)
     strange = ~table["comm"].isin(list(calls.comms)) & (table["comm"] >= 0)
     _refuse(table, strange, "an unknown communicator", "its ranks are not in `comms`")
     return replace(calls, table=table)
@@ -66,10 +73,30 @@ def _named(table: pd.DataFrame) -> pd.DataFrame:
     """With `kind`, `begins` and `collective`; of MPI_Start what the persistent request is."""
     comes = (table["source"] >= 0) | (table["received_bytes"] > 0)  # what a receive says
     begun = pd.Series(np.where(comes, "Irecv", "Isend"), table.index)
-    name = table["call"].str.removeprefix("MPI_").where(table["call"] != "MPI_Start", begun)
+    # what a persistent collective is, nobody noted
+    starts = (table["call"] == "MPI_Start") & (table.get("kind", "") != "collective")
+    name = table["call"].str.removeprefix("MPI_").where(~starts, begun)
     kind = name.map(KINDS).fillna("other")
     collective = name.str.removeprefix("I").str.capitalize().where(kind == "collective", "")
     return table.assign(kind=kind, begins=name.str.startswith("I"), collective=collective)
+
+
+def _require_known(table: pd.DataFrame) -> None:
+    """An error that names the calls that no schedule can have, and how many there are of each."""
+    scheduled = table["kind"].isin(_SCHEDULED) & table["collective"].map(algorithm_name).isin(
+        ["", *BY_SIZE]
+    )
+    other = (table["kind"] == "other") & (
+        table["call"].isin(WAITS) | table["call"].str.fullmatch(_LOCAL)
+    )
+    counts = table.loc[~scheduled & ~other, "call"].value_counts()
+    if len(counts):
+        named = ", ".join(f"{count} × {call}" for call, count in counts.head(8).items())
+        raise InputError(
+            f"calls that no schedule can have: {named}",
+            why="what they do between ranks would count as computation, and the time be wrong",
+            fix="simulate a program that communicates by messages and by collectives of all ranks",
+        )
 
 
 def _refuse(table: pd.DataFrame, wrong: pd.Series, what: str, why: str) -> None:

@@ -16,7 +16,7 @@ from ...errors import InputError
 from ...mpi import Calls
 from .._composition import Part
 from ..schedule import ANY, CALC, RECV, SEND, Schedule
-from .calls import NOBODY, checked_calls
+from .calls import NOBODY, WAITS, checked_calls
 from .collectives import BY_SIZE, algorithm_name
 from .matching import Instance, check_messages, matched_collectives
 
@@ -58,7 +58,8 @@ def schedule_of_calls(
     Notes
     -----
     Calls that only ask (MPI_Comm_rank, MPI_Iprobe, a test that completes nothing) count as
-    computation, and so do those that make communicators. A receive from anybody takes whom the
+    computation, and so do those that make communicators. Time in a probe that waits counts as
+    none: the message is received later. A receive from anybody takes whom the
     trace names, and anybody where it names no one.
 
     Examples
@@ -145,6 +146,8 @@ def _programs(traced: Calls, call_ns: float) -> list[_Program]:
     ends = [0] * traced.ranks
     for row in table.itertuples():
         program = programs[row.rank]
+        if row.call in WAITS:
+            ends[row.rank] += row.end_ns - row.start_ns
         if not _acts(row, completed):
             continue
         program.work(row.start_ns - ends[row.rank] - call_ns)
