@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 DRAWING = threading.RLock()  # pyplot has one state for all threads
-_DPI = 160
+_DPI = 130  # a dot a pixel of a page, at _LARGER
 _LARGER = 1.35  # than in print
 
 
@@ -45,7 +45,8 @@ def embedded(figure: "Figure", alternative: str) -> str:
     with DRAWING:
         plain_texts(figure)
         figure.set_dpi(_DPI)  # savefig would draw twice, the first time for the layout alone
-        FigureCanvasAgg(figure).print_png(content, metadata={"Software": None})
+        made = {"metadata": {"Software": None}, "pil_kwargs": {"compress_level": 1}}
+        FigureCanvasAgg(figure).print_png(content, **made)
         plt.close(figure)
     data = base64.b64encode(content.getvalue()).decode()
     return (

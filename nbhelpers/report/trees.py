@@ -23,6 +23,8 @@ NODE_LETTERS = 15  # a line of a node
 LINES_BESIDES = 3  # of a node: threshold, fast, slow
 LINE_IN, GAP_IN, AROUND_IN = 0.125, 0.2, 0.9  # a line, an arrow between nodes, legend and axis
 LOWEST_IN = 2.5
+# of the two axes; constrained layout finds about the same, and takes a third of the drawing
+LEFT_IN, BELOW_IN, ABOVE_IN, RIGHT_IN = 0.55, 0.4, 0.55, 0.05
 
 
 @or_blank
@@ -50,7 +52,9 @@ def figure_attribution(
     runs = finished_rows(runs, (explanation.outcome, *explanation.features))
     with style():
         size = (width_in, _height_in(explanation))
-        figure, (left, right) = plt.subplots(1, 2, width_ratios=[1, 2.2], figsize=size)
+        figure, (left, right) = plt.subplots(
+            1, 2, width_ratios=[1, 2.2], figsize=size, layout="none", gridspec_kw=_edges(*size)
+        )
         _draw_classes(left, explanation, runs[explanation.outcome].to_numpy(float))
         right.set_axis_off()
         if explanation.tree is not None:
@@ -58,7 +62,19 @@ def figure_attribution(
         else:
             words = textwrap.fill(explanation.summary.replace("; ", ";\n"), 62)
             right.text(0.5, 0.5, words, ha="center", va="center", transform=right.transAxes)
+        right.set(xticks=[], yticks=[])  # hidden ones would be laid out all the same
     return figure
+
+
+def _edges(width_in: float, height_in: float) -> dict[str, float]:
+    """Where the axes lie, as shares of the figure."""
+    return {
+        "left": LEFT_IN / width_in,
+        "right": 1 - RIGHT_IN / width_in,
+        "bottom": BELOW_IN / height_in,
+        "top": 1 - ABOVE_IN / height_in,
+        "wspace": 0.05,
+    }
 
 
 def _height_in(explanation: Explanation) -> float:
