@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 NODE_LETTERS = 15  # a line of a node
 LINES_BESIDES = 3  # of a node: threshold, fast, slow
-LINE_IN, GAP_IN, AROUND_IN = 0.125, 0.2, 0.9  # a line, an arrow between nodes, legend and axis
+LINE_IN, GAP_IN, AROUND_IN = 0.125, 0.2, 1.0  # a line, an arrow between nodes, legend and axis
 LOWEST_IN = 2.5
 # of the two axes; constrained layout finds about the same, and takes a third of the drawing
-LEFT_IN, BELOW_IN, ABOVE_IN, RIGHT_IN = 0.55, 0.4, 0.55, 0.05
+LEFT_IN, BELOW_IN, ABOVE_IN, RIGHT_IN = 0.55, 0.4, 0.6, 0.05
 
 
 @or_blank
