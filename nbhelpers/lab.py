@@ -1,7 +1,6 @@
 """JupyterLab on copies of the notebooks, and their contents: question, notebook, answer, minutes.
 
-Owns `build/lab`: which copies are made, which are kept because somebody changed them. Owns
-`data/recorded/answers.json`, too: the answers of the recorded campaign, as they are shipped.
+Owns `build/lab`: which copies are made, which are kept because somebody changed them.
 """
 
 import argparse
@@ -18,23 +17,21 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from .answers import Answer, Answered, read_answer, read_answers
+from .answers import Answer, Answered, read_answer
 from .errors import InputError, NoisebookError
-from .files import digest, write_json, write_text
+from .files import digest, write_json
 from .places import HOME, is_installed, results, shipped
 from .profiles import adopted, parameters_of
 from .reading import read_json
 from .stage_line import stage_seconds
-from .study import NO_STAGES, NOTEBOOKS, PAPER, Study, notebook_files, question
+from .study import NO_STAGES, PAPER, Study, notebook_files, question
 
 if TYPE_CHECKING:
     from pandas.io.formats.style import Styler
 
 CONTENTS = "contents"
 _RECORD = ".copies.json"  # digests of the copies as they were made
-_BEGIN, _END = "<!-- answers -->\n", "<!-- end of answers -->\n"
 _LONGEST = 220  # of a sentence in a table
-_SHIPPED = ("answer", "sentence", "quantity", "value", "low", "high", "unit", "n", "n_of")
 
 
 # ---- copies to work with -------------------------------------------------------------------------
@@ -185,48 +182,16 @@ def title_of(stage: str) -> str:
 def _answer_html(one: Answered | None) -> str:
     if one is None:
         return "<em>not made yet</em>"
-    word, sentence = map(escape, _in_words(one.answer))
+    word, sentence = map(escape, in_words(one.answer))
     number = f"<br><small>{escape(one.answer.number)}</small>" if one.answer.number else ""
     return f"<b>{word}.</b> {sentence}{number}"
 
 
-def _in_words(answer: Answer) -> tuple[str, str]:
-    """The answer, and its sentence."""
+def in_words(answer: Answer) -> tuple[str, str]:
+    """The answer, and its sentence, as they stand in a table."""
     sentence = answer.sentence.replace("**", "").replace("\n", " ")
     is_long = len(sentence) > _LONGEST
     return answer.word, f"{sentence[:_LONGEST].rsplit(' ', 1)[0]} …" if is_long else sentence
-
-
-# ---- what is shipped, and the README's table -----------------------------------------------------
-
-
-def ship_answers() -> Path:
-    """Write the answers of the recorded campaign that build/recorded has, and the README's
-    table.
-    """
-    rows = []
-    for one in read_answers(Study(PAPER, "recorded").build / "results"):
-        values = {name: getattr(one.answer, name) for name in _SHIPPED}
-        plain = {name: None if value != value else value for name, value in values.items()}
-        rows.append({"stage": one.stage, "question": one.question, "answer": plain})
-    path = write_json(shipped() / "data" / "recorded" / "answers.json", rows, 1)
-    readme = shipped() / "README.md"
-    before, _, rest = readme.read_text(encoding="utf-8").partition(_BEGIN)
-    _, _, after = rest.partition(_END)
-    write_text(readme, f"{before}{_BEGIN}{readme_table()}{_END}{after}")
-    return path
-
-
-def readme_table() -> str:
-    """The README's table of questions, notebooks, and answers of the recorded campaign."""
-    rows, known = ["| question | notebook | answer |", "| --- | --- | --- |"], shipped_answers()
-    for stage in sorted(path.stem for path in NOTEBOOKS.glob("*.ipynb")):  # not of the extras
-        if stage not in (*NO_STAGES, PAPER):
-            said = "**{}.** {}".format(*_in_words(known[stage].answer)) if stage in known else ""
-            link = f"[{title_of(stage)}](notebooks/{stage}.ipynb)"
-            cells = (text.replace("|", "/") for text in (question(stage), link, said))
-            rows.append(f"| {' | '.join(cells)} |")
-    return "\n".join((*rows, ""))
 
 
 # ---- the command ---------------------------------------------------------------------------------
@@ -287,17 +252,14 @@ def open_lab(profile: str, options: list[str]) -> None:
 
 
 def main(words: list[str] | None = None) -> int:
-    """`python -m nbhelpers.lab open` or `ship`; an error that a user can fix is one message."""
+    """`python -m nbhelpers.lab open`; an error that a user can fix is one message."""
     about = __doc__.splitlines()[0]
     parser = argparse.ArgumentParser(prog="python -m nbhelpers.lab", description=about)
-    parser.add_argument("what", choices=("open", "ship"))
+    parser.add_argument("what", choices=("open",))
     parser.add_argument("--profile", default="recorded")
     arguments, options = parser.parse_known_args(words)
     try:
-        if arguments.what == "ship":
-            print(os.path.relpath(ship_answers()))
-        else:
-            open_lab(arguments.profile, options)
+        open_lab(arguments.profile, options)
     except NoisebookError as error:
         print(f"\n{error}", file=sys.stderr)
         return 2

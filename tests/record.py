@@ -1,14 +1,22 @@
 """Make what `make paper PROFILE=record` measured the recorded campaign, data/recorded:
-`python -m tests.record`.
+`python -m tests.record`. Of what `make paper PROFILE=recorded` then found, the answers are shipped
+and stand in the README: `python -m tests.record answers`.
 """
 
 import shutil
+import sys
 from pathlib import Path
 
+from nbhelpers.answers import read_answers
 from nbhelpers.errors import InputError
-from nbhelpers.files import pack, write_atomically
+from nbhelpers.files import pack, write_atomically, write_json, write_text
+from nbhelpers.lab import in_words, shipped_answers, title_of
 from nbhelpers.places import results, shipped
 from nbhelpers.records import SEAL
+from nbhelpers.study import NO_STAGES, NOTEBOOKS, PAPER, question
+
+BEGIN, END = "<!-- answers -->\n", "<!-- end of answers -->\n"
+SHIPPED = ("answer", "sentence", "quantity", "value", "low", "high", "unit", "n", "n_of")
 
 
 def record() -> Path:
@@ -29,5 +37,34 @@ def record() -> Path:
     return target
 
 
+def ship_answers() -> Path:
+    """Write the answers of the recorded campaign that build/recorded has, and the README's
+    table.
+    """
+    rows = []
+    for one in read_answers(results() / "recorded" / "results"):
+        values = {name: getattr(one.answer, name) for name in SHIPPED}
+        plain = {name: None if value != value else value for name, value in values.items()}
+        rows.append({"stage": one.stage, "question": one.question, "answer": plain})
+    path = write_json(shipped() / "data" / "recorded" / "answers.json", rows, 1)
+    readme = shipped() / "README.md"
+    before, _, rest = readme.read_text(encoding="utf-8").partition(BEGIN)
+    _, _, after = rest.partition(END)
+    write_text(readme, f"{before}{BEGIN}{readme_table()}{END}{after}")
+    return path
+
+
+def readme_table() -> str:
+    """The README's table of questions, notebooks, and answers of the recorded campaign."""
+    rows, known = ["| question | notebook | answer |", "| --- | --- | --- |"], shipped_answers()
+    for stage in sorted(path.stem for path in NOTEBOOKS.glob("*.ipynb")):  # not of the extras
+        if stage not in (*NO_STAGES, PAPER):
+            said = "**{}.** {}".format(*in_words(known[stage].answer)) if stage in known else ""
+            link = f"[{title_of(stage)}](notebooks/{stage}.ipynb)"
+            cells = (text.replace("|", "/") for text in (question(stage), link, said))
+            rows.append(f"| {' | '.join(cells)} |")
+    return "\n".join((*rows, ""))
+
+
 if __name__ == "__main__":
-    print(f"recorded: {record()}")
+    print(ship_answers() if "answers" in sys.argv else record())

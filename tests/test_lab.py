@@ -22,6 +22,7 @@ from nbhelpers.reading import read_json
 from nbhelpers.study import NO_STAGES, NOTEBOOKS, notebook_files
 
 from .pages import chromium
+from .record import readme_table
 from .trees import copied_tree
 
 REPOSITORY = Path(__file__).resolve().parent.parent
@@ -106,7 +107,7 @@ def test_the_contents_name_every_notebook_with_question_and_answer():
 
 def test_the_readme_has_the_shipped_answers():
     text = (REPOSITORY / "README.md").read_text()
-    assert lab.readme_table() in text
+    assert readme_table() in text
 
 
 # ---- every notebook from its own defaults, in a fresh clone --------------------------------------
