@@ -275,19 +275,19 @@ def _failure(error: Any, notebook: Path) -> BaseException:
 @contextmanager
 def _stage_lock(study: Study) -> Iterator[None]:
     """A stage that measures has the machine to itself, from before its kernel starts; the others
-    run at the same time. Recorded data can be analysed while somebody measures: at the lowest
-    priority, unlocked.
+    run at the same time. Recorded data can be analysed, and the paper made, while somebody
+    measures: at the lowest priority, unlocked.
     """
     from .machine import measuring
 
-    recorded = study.recorded_only
-    alone = record_of(study.stage).get("measures", False) and not recorded
+    waits = not study.recorded_only and study.stage != PAPER
+    alone = record_of(study.stage).get("measures", False) and waits
     with ExitStack() as stack:
         try:
             doing = f"stage {study.stage}"
-            stack.enter_context(measuring(exclusive=alone, wait=not recorded, doing=doing))
+            stack.enter_context(measuring(exclusive=alone, wait=waits, doing=doing))
         except Unavailable:
-            if not recorded:
+            if waits:
                 raise
             os.nice(19)
         yield

@@ -13,6 +13,10 @@ from pathlib import Path
 import nbformat
 import pytest
 
+from nbhelpers.machine import measuring
+
+from .processes import run_python
+
 REPOSITORY = Path(__file__).resolve().parent.parent
 STAGES = ("00-machine", "10-trace-collection")
 RUN = [sys.executable, "-m", "nbhelpers.stages", "run"]
@@ -175,6 +179,17 @@ def test_two_measuring_stages_never_run_at_once(house):
     told = [line.split() for line in (house / "times").read_text().splitlines()]
     what = [word for _, word in sorted(told, key=lambda line: float(line[0]))]
     assert what == ["begin", "end", "begin", "end"]
+
+
+def test_the_paper_waits_for_no_measurement(tmp_path, monkeypatch):
+    monkeypatch.setenv("NOISEBOOK_STATE", str(tmp_path))
+    code = (
+        "from nbhelpers.stages import _stage_lock\nfrom nbhelpers.study import Study\n"
+        "with _stage_lock(Study('90-paper', 'quick')): print('made')"
+    )
+    env = dict(os.environ)
+    with measuring():
+        assert run_python(code, env=env, timeout=60).stdout == "made\n"
 
 
 def test_a_measuring_stage_notices_another_program_and_what_came_to_the_machine_or_left(house):

@@ -103,8 +103,13 @@ def stale_cells(recorded: dict, identity: dict) -> dict[str, str]:
 
 
 def portable_differences(recorded: dict, identity: dict) -> list[str]:
-    """How the recorded cells differ in name, workload, model, placement or noise from those of a
-    campaign, a line each; cells that the campaign does not have do not count.
+    """How the recorded cells differ from those of a campaign in what must agree anywhere.
+
+    That is name, workload, model, placement, and noise: which, and how it was injected.
+
+    Returns
+    -------
+    A line each; cells that the campaign does not have do not count.
     """
     lines = []
     for name, new in sorted(identity["cells"].items()):
@@ -112,9 +117,18 @@ def portable_differences(recorded: dict, identity: dict) -> list[str]:
         if old is None:
             lines.append(f"cell '{name}' is part of this campaign and was not recorded")
             continue
+        differ = [(key, old.get(key), new.get(key)) for key in sorted(_PORTABLE)]
+        differ += [("injection", _injected(old), injected)] if (injected := _injected(new)) else []
         lines += [
-            f"cell '{name}', {key}: recorded {old.get(key)!r}, now {new.get(key)!r}"
-            for key in sorted(_PORTABLE)
-            if old.get(key) != new.get(key)
+            f"cell '{name}', {key}: recorded {before!r}, now {now!r}"
+            for key, before, now in differ
+            if before != now
         ]
     return lines
+
+
+def _injected(cell: dict) -> str:
+    """How noise was injected; empty: by nothing, or the campaign, which is only read, leaves it
+    out.
+    """
+    return next((one for one in cell["accompanied"] if one.startswith("injected ")), "")

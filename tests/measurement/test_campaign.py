@@ -215,6 +215,19 @@ def test_an_interrupt_in_the_middle_keeps_what_is_finished(tmp_path):
     assert len(quick(tmp_path).run()) == 12
 
 
+def test_recorded_runs_are_not_those_of_noise_that_was_placed_in_another_way(tmp_path):
+    def injected(placement, recorded_only):
+        beside = Attachment()
+        beside.identity = f"injected abc, {placement}, 2 lanes"
+        cells = [replace(LETTERS[0], attachments=(beside,))]
+        return quick(tmp_path, cells, 2, recorded_only=recorded_only).run()
+
+    measured = injected("roam", False)
+    pd.testing.assert_frame_equal(injected("roam", True), measured)
+    with pytest.raises(InputError, match="roam.*, now .*origin"):
+        injected("origin", True)
+
+
 def test_frozen_never_measures(tmp_path):
     def frozen(folder=tmp_path, cells=LETTERS, runs=2):
         return quick(folder, cells, runs, recorded_only=True).run()
