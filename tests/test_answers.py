@@ -1,7 +1,6 @@
 """The answer of a notebook: refused where it does not fit, and the same after a way over disk."""
 
 import json
-import math
 
 import pytest
 
@@ -36,31 +35,11 @@ def test_an_answer_comes_back_from_disk(tmp_path):
     assert found.answer == REPLAY
 
 
-def test_an_answer_without_a_number_says_none(tmp_path):
-    found = read_answer(written(tmp_path, Answer("cannot tell here", "Nothing was measured.")))
-    assert math.isnan(found.answer.value)
-    assert found.answer.number == ""
-    assert "NaN" not in written(tmp_path, found.answer).read_text()
-
-
-def test_what_does_not_fit_a_card_is_refused():
-    for wrong in ({"answer": ""}, {"answer": "x" * 41}):
-        with pytest.raises(InputError, match="characters"):
-            Answer(**wrong, sentence="It is.")
-
-
 def test_another_file_is_not_an_answer(tmp_path):
     path = tmp_path / "found.json"
     path.write_text(json.dumps(["a sentence"]))
     with pytest.raises(InputError, match="run its stage again"):
         read_answer(path)
-
-
-def test_the_name_of_a_thing_keeps_its_small_letter():
-    words = {"yes": "Yes", "cannot tell here": "Cannot tell here", "a slower core": "A slower core"}
-    words |= {"cc1": "cc1", "runqueue_wait_ns_per_s": "runqueue_wait_ns_per_s"}
-    for answer, word in words.items():
-        assert f"<strong>{word}.</strong>" in Answer(answer, "So it is.")._repr_html_()
 
 
 def test_text_is_escaped():

@@ -154,11 +154,6 @@ def test_of_two_installations_at_the_same_time_the_second_waits_and_clears_nothi
     assert second.communicate(timeout=60)[0] == "" and second.returncode == 0
 
 
-def test_which_extra_is_asked_before_anything_is_installed(copy):
-    shutil.copytree(REPOSITORY / "extras", copy / "extras")
-    assert "Which extra?" in check(copy, goal="extra").stdout
-
-
 def test_without_venv(copy, tmp_path):
     (tmp_path / "hidden").mkdir()
     (tmp_path / "hidden/ensurepip.py").write_text("raise ImportError('as Debian leaves it')\n")

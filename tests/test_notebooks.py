@@ -141,18 +141,3 @@ def test_a_caption_stands_in_the_text_and_reaches_the_paper(study):
     assert record.caption == f"{caption} Chosen: run 3."
     assert caption not in shown._repr_html_()
     assert "Chosen: run 3." in shown._repr_html_()
-
-
-def test_a_table_that_the_text_does_not_name_is_captioned_by_its_name(study):
-    assert study.table(FRAME, "a-new-table").record.caption == "A new table."
-
-
-def test_sentences_show_themselves(study):
-    text = study.text("It took **3 s** & more.", "Not less.")
-    assert "<strong>3 s</strong> &amp; more" in text._repr_html_()
-    assert text._repr_html_().count("<li>") == 2
-    many = study.text(*(f"Sentence {number}." for number in range(7)))._repr_html_()
-    assert many.count("<li>") == 7 and many.partition("<details>")[0].count("<li>") == 5
-    assert "<summary>2 further sentences</summary>" in many
-    assert study.text("It took **3 s**.")._repr_html_() == "<p>It took <strong>3 s</strong>.</p>"
-    assert repr(text) == "It took **3 s** & more.\nNot less."

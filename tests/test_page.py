@@ -6,7 +6,7 @@ import nbformat
 import pytest
 
 from nbhelpers.errors import InputError
-from nbhelpers.page import POLICY, export_page, limits_html, top_html
+from nbhelpers.page import POLICY, export_page, top_html
 
 PIXEL = (
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJ"
@@ -45,15 +45,6 @@ def test_nothing_is_loaded_from_elsewhere(notebook):
     assert page.count("data:image/png;base64,") == 2
 
 
-def test_text_links_and_title(notebook):
-    target = notebook.with_suffix(".html")
-    page = export_page(notebook, target, contents="../paper/index.html").read_text()
-    assert "<title>Why do runs differ?</title>" in page
-    assert 'href="20-delta.html#top"' in page
-    assert 'href="https://example.org/x.ipynb"' in page
-    assert "secret_call" in page and "said" in page and "<td>42</td>" in page
-
-
 def test_code_can_be_hidden(notebook):
     target = notebook.with_suffix(".html")
     page = export_page(notebook, target, title="Other", hide_code=True).read_text()
@@ -64,13 +55,6 @@ def test_same_notebook_same_bytes(notebook):
     one = export_page(notebook, notebook.with_name("one.html")).read_bytes()
     assert export_page(notebook, notebook.with_name("two.html")).read_bytes() == one
     assert len(one) < 100_000
-
-
-def test_limits_are_folded_behind_one_line():
-    assert limits_html("a < b", []) == '<p class="provenance"><small>a &lt; b</small></p>'
-    folded = limits_html("here", ["a < b", "c"])
-    assert folded.startswith("<details") and "2 limits</u></small></summary>" in folded
-    assert "<li>a &lt; b</li><li>c</li>" in folded
 
 
 def test_the_answer_stands_beneath_the_title_and_links_lead_to_pages(notebook):

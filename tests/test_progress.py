@@ -90,30 +90,6 @@ def test_at_most_twice_a_second_and_the_last_task_ends_the_line():
     assert 2 <= len(noted.lines) <= 5 and noted.ends == [""], "less than two seconds: no line stays"
 
 
-def test_nested_tasks_stand_in_one_line():
-    noted = Noted()
-    with (
-        reporting(noted),
-        task("outside", 2, "halves", urgent=True),
-        task("inside", 3, urgent=True),
-    ):
-        pass
-    assert noted.lines == ["outside: 0 of 2 halves", "outside: 0 of 2 halves › inside: 0 of 3"]
-
-
-def test_the_time_left_is_what_the_work_says_or_in_proportion():
-    own = progress.Task("work", 10, "runs")
-    own.at(2, 7.0)
-    assert own.line() == "work: 2 of 10 runs, 7.0 s left"
-    own.at(2, lambda: float("nan"))
-    assert own.line() == "work: 2 of 10 runs"
-    own.began_s -= 20
-    own.at(2)
-    assert own.line().startswith("work: 2 of 10 runs, 80 s left")
-    own.at(10, 0.0)
-    assert own.line() == "work: 10 of 10 runs"
-
-
 def test_other_threads_and_forked_children_say_nothing():
     noted = Noted()
 

@@ -3,14 +3,12 @@ that a page repeats.
 """
 
 from dataclasses import replace
-from html import escape
 
 import pytest
 
 from nbhelpers.machine import doctor
 from nbhelpers.machine.checks import Capabilities, Doctor
-from nbhelpers.promise import FULL, LEFT_OUT, REPLACED, promises, replaced_or_left_out
-from nbhelpers.study import Header, Study
+from nbhelpers.promise import LEFT_OUT, REPLACED, promises
 
 from .promised import STAGES
 
@@ -50,18 +48,6 @@ def test_every_stage_has_a_line_and_every_part_its_own(can, checks):
 def test_what_is_replaced_or_left_out_follows_from_what_the_machine_can(can, stage, parts, checks):
     made = promises("smoke", [stage], Doctor(checks, can))
     assert {one.part for one in made} == parts and all(one.sentence for one in made)
-
-
-def test_the_paper_says_what_concerned_which_stages(checks):
-    told = replaced_or_left_out("smoke", "90-paper", Doctor(checks, NOTHING))
-    assert any("SCHED_OTHER" in one and "(stage 30, 35, 37, 40, " in one for one in told)
-    assert len(told) == len(set(told))
-
-
-def test_the_top_of_a_page_repeats_the_promises_of_its_stage():
-    page = Header(Study("60-openmp-variability", "smoke"))._repr_html_()
-    made = promises("smoke", ["60-openmp-variability"])
-    assert all(escape(str(promise)) in page for promise in made if promise.state != FULL)
 
 
 def test_asking_measures_nothing(tmp_path, monkeypatch, checks):

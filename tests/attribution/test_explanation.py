@@ -169,11 +169,6 @@ def test_too_few_runs_say_so(noise):
     assert "Too few runs: 0" in explain(noise(np.random.default_rng(0)).head(0)).summary
 
 
-def test_a_cutoff_that_labels_nothing_says_so(noise):
-    explanation = explain(noise(np.random.default_rng(0)), cutoff=99)
-    assert not explanation.found and "0 slow" in explanation.summary
-
-
 def test_exclude(planted):
     runs = planted(np.random.default_rng(4))
     names = ["cause", "cause_per_s", *(f"copy{number}_per_s" for number in range(4))]

@@ -15,7 +15,7 @@ import pytest
 from nbhelpers.cli import DONE, PROGRAM_FAILED, REFUSED, STOPPED, main
 from nbhelpers.errors import InputError
 from nbhelpers.noise import Signature
-from nbhelpers.studies.program_study.options import parse_report, program_from_options
+from nbhelpers.studies.program_study.options import program_from_options
 from nbhelpers.studies.program_study.plan import plan_study
 
 from ..processes import run_python
@@ -120,15 +120,6 @@ def test_ctrl_c_keeps_what_was_measured_and_says_how_to_go_on(tmp_path, binaries
     assert process.returncode == STOPPED and "Traceback" not in errors
     assert f"kept in {folder}; the same command goes on" in errors
     assert log.read_text().count("\n") >= 2
-
-
-def test_the_words_of_a_report():
-    assert str(parse_report("t=took: (?P<value>[0-9]+)").outcome) == "t (lower is better)"
-    assert str(parse_report("t=took: (?P<value>[0-9]+):ms").outcome) == "t (ms, lower is better)"
-    rate = parse_report("t=(?:a|b): (?P<value>[0-9]+):MB/s:higher")
-    assert rate.pattern == "(?:a|b): (?P<value>[0-9]+)" and rate.outcome.higher_is_better
-    with pytest.raises(InputError, match="no report"):
-        parse_report("only a name")
 
 
 def test_a_description_in_plain_words_is_that_of_program():

@@ -95,14 +95,6 @@ def test_a_stage_shows_the_twin_and_a_person_the_slider(runs, monkeypatch):
     assert [type(item).__name__ for item in shown] == ["VBox", "HTML"]
 
 
-def test_a_handful_of_runs_is_reported_and_no_failure(runs):
-    assert "Too few runs" in explore_cutoff(runs.head(4)).view()
-    with pytest.raises(InputError, match="at least two"):
-        explore_cutoff(runs.head(1))
-    with pytest.raises(InputError, match="no column"):
-        explore_cutoff(runs, "second")
-
-
 def test_the_trace_shows_the_slowest_and_the_median_run(events, traced):
     explorer = explore_trace(events, traced)
     view = explorer.view(part=(30.0, 60.0))

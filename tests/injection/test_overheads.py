@@ -97,11 +97,6 @@ def test_without_permission_typical_numbers_are_used_and_nothing_is_kept(tmp_pat
     assert not (tmp_path / "overheads.json").exists()
 
 
-def test_an_analysis_that_must_not_measure_uses_typical_numbers(tmp_path, monkeypatch):
-    monkeypatch.setenv("NOISEBOOK_LOCK", "shared")
-    assert not measure_overheads(tmp_path / "overheads.json").measured
-
-
 @pytest.mark.parametrize("scale", [0.1, 3.0, 10.0])
 def test_the_shortest_event_takes_at_most_one_per_cent_more_than_it_asks_for(scale):
     costs = 20 + np.random.default_rng(1).gamma(2, scale, 500)

@@ -10,7 +10,6 @@ from nbhelpers.errors import InputError
 from nbhelpers.injection import Overheads, Rules, make_plan
 from nbhelpers.injection._coalesce import DROPPED, coalesce
 from nbhelpers.injection._limits import busiest_second_share, longest_span_ns
-from nbhelpers.injection.costs import logarithm
 from nbhelpers.noise import NoiseConfig
 
 from .helpers import CPU_COUNT, make_config, mixed_config
@@ -315,11 +314,3 @@ def test_a_plan_with_carried_events_holds_each_event_once():
         lane = events.iloc[first : first + count]
         ends = (lane["start_ns"] + lane["duration_ns"]).to_numpy()
         assert (lane["start_ns"].to_numpy()[1:] >= ends[:-1]).all()
-
-
-def test_the_logarithm_is_straight_between_powers_of_two():
-    """As lane.c has it: exact at the powers, and by interpolation between them."""
-    numbers = np.array([1, 2, 3, 4, 6, 7, 8, 1000, 1024, 1536, 2**30])
-    powers = 2.0 ** np.arange(32)
-    assert np.allclose(logarithm(numbers), np.interp(numbers, powers, np.arange(32)))
-    assert logarithm(0) == 0 and logarithm(0.5) == 0

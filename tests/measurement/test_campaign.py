@@ -17,7 +17,7 @@ import pytest
 
 from nbhelpers.errors import InputError, RunError
 from nbhelpers.machine import run_groups
-from nbhelpers.measurement import Attachment, Campaign, Cell, calibrate, finished, measure
+from nbhelpers.measurement import Attachment, Campaign, Cell, calibrate, finished
 from nbhelpers.measurement._orphans import abandoned
 from nbhelpers.measurement.table import runs_table
 from nbhelpers.records import read_records
@@ -313,15 +313,6 @@ def test_damaged_files_are_named(tmp_path):
     blocked.write_text("")
     with pytest.raises(InputError, match="another folder"):
         quick(blocked / "c").run()
-
-
-def test_measure(tmp_path):
-    runs = measure("sleep 0.01", runs=3, metrics="software", folder=tmp_path, timeout_s=5)
-    assert len(runs) == 3 and (runs.seconds >= 0.01).all() and (runs.task_clock_ns > 0).all()
-    assert len(measure("sleep 0.01", runs=4, folder=tmp_path)) == 4
-    assert list(measure(nbody(64, steps=1), runs=1, config="TP").config) == ["TP"]
-    with pytest.raises(InputError, match="no metric layer 'sofware'"):
-        measure("true", metrics="sofware")
 
 
 def test_calibrate_finds_the_size():

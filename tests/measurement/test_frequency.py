@@ -17,12 +17,6 @@ FREQUENT = {
 }
 
 
-def test_a_machine_has_cpufreq_or_says_that_it_has_none(tmp_path):
-    assert FrequencyLogger(root=write_tree(tmp_path / "a", FREQUENT)).reads_frequency
-    without = FrequencyLogger(root=tmp_path / "b")
-    assert not without.reads_frequency and "no cpufreq" in without.notes[0]
-
-
 def test_the_hottest_zone_counts(tmp_path):
     zones = {f"/sys/class/thermal/thermal_zone{at}/temp": f"{at + 40}000" for at in range(3)}
     assert temperature_c(write_tree(tmp_path, zones)) == 42

@@ -11,7 +11,7 @@ import yaml
 from nbhelpers.errors import InputError
 from nbhelpers.measurement import available_layers, describe_columns, measure, metrics, rates
 from nbhelpers.measurement._knowledge import FOLDER, MetricReader, find_layer, layers, metric_of
-from nbhelpers.measurement._perf import event_config, totals
+from nbhelpers.measurement._perf import totals
 from nbhelpers.measurement.layers import MetricLayer
 
 from ..trees import write_tree
@@ -256,23 +256,6 @@ class Planted(MetricReader):
 
     def __init__(self, values):
         self.read = lambda: values
-
-
-@pytest.mark.parametrize(
-    ("name", "numbers"),
-    [
-        ("branch-misses", (0, 5)),
-        ("emulation-faults", (1, 8)),
-        ("r01C2", (4, 0x1C2)),
-        ("dTLB-load-misses", (3, 3 | 0 << 8 | 1 << 16)),
-        ("LLC-stores", (3, 2 | 1 << 8)),
-    ],
-)
-def test_names_of_events(name, numbers):
-    """The numbers of linux/perf_event.h, worked out by hand."""
-    assert event_config(name) == numbers
-    with pytest.raises(OSError):
-        event_config(f"no-{name}")
 
 
 # What is here

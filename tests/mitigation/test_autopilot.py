@@ -178,24 +178,6 @@ def test_what_can_not_be_tried_is_listed_with_the_reason(binaries, tmp_path):
     assert "isolcpus" in report.not_tried.loc["boot-isolation", "fix"]
 
 
-def test_a_budget_that_is_too_small_says_how_much_is_needed(binaries, tmp_path):
-    with pytest.raises(InputError, match="too small: 30 runs take"):
-        autopilot("sleep 0.3", 1, folder=tmp_path)
-
-
-@pytest.mark.parametrize(
-    "arguments, complaint",
-    [
-        ({"risk": "some"}, "no risk"),
-        ({"candidates": ["magic"]}, "no mitigation 'magic'"),
-        ({"budget_seconds": 0}, "budget of 0"),
-    ],
-)
-def test_arguments_that_can_not_be_used(arguments, complaint):
-    with pytest.raises(InputError, match=complaint):
-        autopilot("true", **arguments)
-
-
 def test_each_group_that_separates_on_its_own_is_a_factor_to_try():
     random = np.random.default_rng(8)
     slow = random.permutation(np.arange(80) % 4 == 0)

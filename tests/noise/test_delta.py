@@ -89,15 +89,3 @@ def test_which_run():
         delta_noise(events, none, runs, run=3)
     with pytest.raises(InputError, match="run 1 has no noise events"):
         delta_noise(events[events["run"] != 1], none, runs)
-
-
-def test_unusable_averages_are_named():
-    events, runs = event_table([(0, 0, "irq", "x", 0, 10)]), runs_table([1.0])
-    average = average_noise(events, runs)
-    for bad, message in (
-        (pd.concat([average, average]), "occurs twice"),
-        (average.assign(frequency_hz=np.nan), "not a number"),
-        (average.drop(columns="kind"), "lacks kind"),
-    ):
-        with pytest.raises(InputError, match=message):
-            delta_noise(events, bad, runs)

@@ -3,7 +3,6 @@
 import pandas as pd
 import pytest
 
-from nbhelpers.errors import InputError
 from nbhelpers.report.publications import published_table, published_table_names
 
 CASE = ["platform", "benchmark", "model", "smt", "config"]
@@ -53,8 +52,3 @@ def test_table_7_averages_to_what_the_text_says():
     assert len(accuracy) == 10
     assert accuracy.mean() == pytest.approx(8.57, abs=0.005)
     assert (accuracy <= 8).sum() == 7 and accuracy[accuracy > 8].between(15.5, 23).all()
-
-
-def test_an_unknown_table_names_the_nearest():
-    with pytest.raises(InputError, match="did you mean 'persson2025-table3'"):
-        published_table("persson2025-tabel3")

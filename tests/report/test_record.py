@@ -43,25 +43,10 @@ def test_same_data_same_bytes_without_a_date(tmp_path, runs):
     assert b"CreationDate" not in first["compare.pdf"] and b"<dc:date>" not in first["compare.svg"]
 
 
-def test_a_figure_is_saved_at_print_size(tmp_path, runs):
-    from PIL import Image
-
-    record = save_figure(drawn(runs), "compare", "Three cells.", runs, tmp_path)
-    assert record.width_in == 3.33
-    assert Image.open(tmp_path / "compare.png").width == pytest.approx(3.33 * 200, abs=1)
-
-
 def test_a_figure_is_no_wider_than_a_page(tmp_path, runs):
     figure = drawn(runs)
     figure.set_figwidth(8.5)  # as seaborn does for a legend outside
     assert save_figure(figure, "wide", "", runs, tmp_path).width_in == PAGE_IN
-
-
-def test_a_figure_shows_its_picture_and_caption_and_keeps_its_data(tmp_path, runs):
-    page = save_figure(drawn(runs), "compare", "Three <cells>.", runs, tmp_path)._repr_html_()
-    assert "data:image/png;base64," in page and "<figcaption>Three &lt;cells&gt;." in page
-    read = pd.read_csv(tmp_path / "compare.csv")
-    assert np.allclose(read["seconds"], runs["seconds"], rtol=1e-9)
 
 
 def test_a_name_with_dollars_is_no_mathematics_and_powers_of_ten_are(tmp_path):
@@ -84,13 +69,6 @@ def test_table_text_is_escaped(tmp_path):
     assert r"\toprule" in tex and r"\begin{tabular}{lrr}" in tex
     assert "a_b &amp; 50 %" in record._repr_html_() and "–" in record._repr_html_()
     assert record.frame["seconds"][0] == pytest.approx(1 / 3, rel=1e-9)
-
-
-def test_table_formats(tmp_path):
-    record = save_table(FRAME, "table", "Numbers.", tmp_path, formats={"seconds": "{:.2f}"})
-    assert ">0.33<" in record.to_html()
-    with pytest.raises(InputError, match="'second'"):
-        save_table(FRAME, "table", "Numbers.", tmp_path, formats={"second": "{:.2f}"})
 
 
 def test_ours_stands_beside_the_published_value(tmp_path):
@@ -130,23 +108,6 @@ def test_records_come_by_stage_and_in_the_order_in_which_they_were_first_saved(t
     names = [f"{record.folder.name} {record.name}" for record in found]
     assert names == ["10-a zulu", "10-a alpha", "10-a mike", "20-b later"]
     assert found[0].caption == "again"
-
-
-def test_a_table_and_a_figure_never_share_a_name(tmp_path):
-    frame = pd.DataFrame({"a": [1.0]})
-    save_table(frame, "same", "A table.", tmp_path)
-    with pytest.raises(InputError, match="table is saved"):
-        save_figure(plt.figure(), "same", "A figure.", frame, tmp_path)
-    plt.close("all")
-    assert save_table(frame, "same", "The table again.", tmp_path).caption == "The table again."
-
-
-def test_several_words_in_a_cell_are_read_as_words(tmp_path):
-    frame = pd.DataFrame({"members": [("minor_faults", "system_s"), ("steal_s",)]})
-    save_table(frame, "groups", "Groups.", tmp_path)
-    page = (tmp_path / "groups.html").read_text()
-    assert "minor_faults, system_s" in page and "steal_s" in page
-    assert "(&#x27;" not in page and "('" not in page
 
 
 @pytest.mark.parametrize(
@@ -192,13 +153,6 @@ def test_a_table_without_rows_says_why_in_every_format(tmp_path, columns, beside
     assert [record.name for record in records(tmp_path)] == ["table"]
 
 
-def test_a_column_in_which_nothing_was_measured_is_a_number_beside_the_published_one(tmp_path):
-    ours = pd.DataFrame({"mitigation": ["tcmalloc"], "statistic": ["p95"], "ratio": [None]})
-    theirs = pd.DataFrame({"mitigation": ["tcmalloc"], "statistic": ["p95"], "ratio": [0.79]})
-    record = save_table(ours, "table", "", tmp_path, published=theirs)
-    assert record.frame["ratio (published)"].tolist() == [0.79]
-
-
 def test_a_figure_without_data_says_why(tmp_path):
     empty = pd.DataFrame(columns=["cell", "status", "seconds"])
     data = because(empty, "no mitigation can be tried here")
@@ -223,14 +177,6 @@ def test_an_interval_stands_in_the_cell_of_its_number(tmp_path):
     assert r"a & 3.14 (1.00~to~5.50) & 2.000 (1.000~to~3.000) & 1 \\" in text
     assert r"b & -- & 3.000 & 2 \\" in text
     assert "3.14 (1.00\N{NO-BREAK SPACE}to\N{NO-BREAK SPACE}5.50)" in record.to_html()
-
-
-def test_a_published_number_is_not_given_our_interval(tmp_path):
-    ours = {"mitigation": ["tcmalloc"], "ratio": [0.82], "low": [0.51], "high": [1.76]}
-    theirs = pd.DataFrame({"mitigation": ["tcmalloc"], "ratio": [0.79]})
-    save_table(pd.DataFrame(ours), "product", "", tmp_path, published=theirs)
-    text = (tmp_path / "product.tex").read_text()
-    assert r"tcmalloc & 0.8200 (0.5100~to~1.7600) & 0.7900 \\" in text
 
 
 @pytest.mark.parametrize(

@@ -10,24 +10,11 @@ import pytest
 matplotlib.use("Agg")
 
 
-from nbhelpers.errors import InputError
-from nbhelpers.report import figure_dots, published_results, published_table
+from nbhelpers.report import published_results, published_table
 
 CURVES = pd.DataFrame({"noise": [*"aaabbb"], "ranks": [2, 8, 64] * 2})
 CURVES["median"] = [1, 2, 20, 1, 1, 1.5]
 CURVES = CURVES.assign(low=CURVES["median"] - 0.1, high=CURVES["median"] + 2, least=1.0, most=40.0)
-
-
-def test_dots_stand_at_their_values():
-    axes = figure_dots(CURVES, "ranks", "noise").axes[0]
-    drawn = [container.lines[0].get_xdata().tolist() for container in axes.containers]
-    assert drawn == [[1, 2, 20], [1, 1, 1.5]]
-    assert [text.get_text() for text in axes.get_yticklabels()] == ["2", "8", "64"]
-
-
-def test_what_cannot_be_drawn_is_named():
-    with pytest.raises(InputError, match="without"):
-        figure_dots(pd.DataFrame({"other": [1]}), "ranks", "noise")
 
 
 def test_ours_stand_in_their_rows_and_the_rest_is_empty():
@@ -39,11 +26,6 @@ def test_ours_stand_in_their_rows_and_the_rest_is_empty():
     assert table.loc[["pop-scale", "one-mib"], "published"].tolist() == ["> 2", "< 1"]
     accepted = table.loc[["POP 1000 Hz x 25 us", "pop-scale"], "accepted"]
     assert accepted.tolist() == ["1.24–1.36", "> 1.99"]
-
-
-def test_an_experiment_that_nobody_published_has_no_row():
-    table = published_results({"50 Hz x 500 us": {"median": 1.0}})
-    assert len(table) and table["ours"].isna().all()
 
 
 @pytest.mark.parametrize("name", ["hoefler2010-slides1", "beckman2006-text1", "ferreira2008-text1"])

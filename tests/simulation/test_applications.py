@@ -8,12 +8,11 @@ import numpy as np
 import pytest
 
 from nbhelpers.errors import InputError
-from nbhelpers.simulation import LogGOPS, Noise, applications, known_network, patterns, simulate
-from nbhelpers.simulation.schedule import CALC, RECV, SEND
+from nbhelpers.simulation import LogGOPS, Noise, applications, patterns, simulate
+from nbhelpers.simulation.schedule import CALC, SEND
 
 from . import trace_of
 from .cases import reference_cases
-from .dataflow import Flow, knowledge
 
 
 def collectives(schedule, ranks):
@@ -89,33 +88,3 @@ def test_an_imbalance_keeps_the_mean_and_its_limits():
     assert work.mean() == pytest.approx(1000, rel=0.05)
     with pytest.raises(InputError, match="imbalance"):
         applications.cth((2, 2, 2), 1, imbalance=2)
-
-
-def test_pop_reduces_twenty_times_as_often_as_sage_and_cth():
-    """By the time between two reductions: computation and collectives, on 512 ranks."""
-    codes = {
-        applications.pop((32, 16), share=0.05): 30,
-        applications.sage((8, 8, 8), 4): 4,
-        applications.cth((8, 8, 8), 4): 4,
-    }
-    network = known_network("red-storm")
-    pop, *both = [simulate(code, network).makespan_ns / count for code, count in codes.items()]
-    assert [one / pop for one in both] == pytest.approx([20, 20], rel=0.2)
-
-
-SKELETONS = {
-    "sweep3d": lambda: applications.sweep3d((3, 3), 0.05, blocks=2),
-    "pop": lambda: applications.pop((3, 3), 0.01),
-    "sage": lambda: applications.sage((2, 3, 2), 3),
-    "cth": lambda: applications.cth((2, 3, 2), 3),
-    "amg": lambda: applications.amg((3, 2, 3), 2),
-    "amg in two dimensions": lambda: applications.amg((5, 4), 1),
-}
-
-
-@pytest.mark.parametrize("name", SKELETONS)
-def test_skeletons_run_to_their_end(name):
-    schedule = SKELETONS[name]().validate()
-    assert all(known == set(range(schedule.ranks)) for known in knowledge(schedule))
-    flow = Flow(schedule)
-    assert len(flow.order) == len(schedule) and flow.kind.count(SEND) == flow.kind.count(RECV) > 0

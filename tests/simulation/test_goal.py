@@ -387,19 +387,6 @@ def test_errors_say_what_and_where(text, line, rank, said, tmp_path):
         assert rank is None or f"rank {rank}" in error.value.where
 
 
-def test_a_long_cycle_is_named(tmp_path):
-    count = 20_000
-    lines = (
-        [f"l{i}: calc 1" for i in range(1, count + 1)]
-        + [f"l{i} requires l{i - 1}" for i in range(2, count + 1)]
-        + ["l5000 requires l15000"]
-    )
-    (tmp_path / "x.goal").write_text("num_ranks 1\nrank 0 {\n" + "\n".join(lines) + "\n}\n")
-    with pytest.raises(ScheduleError, match=r"cycle of dependencies: operation (\d+) ") as error:
-        read_goal(tmp_path / "x.goal")
-    assert 4999 <= int(re.search(r"operation (\d+)", str(error.value))[1]) <= 14999
-
-
 def test_binaries_that_are_used_up_or_cut_off(tmp_path):
     path = write_goal(
         patterns.sequence(patterns.barrier(5), patterns.scan(5, 3)), tmp_path / "x.bin"

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from nbhelpers.errors import InputError
 from nbhelpers.simulation.loggops import LogGOPS, known_network
 from nbhelpers.simulation.loggops_fit import fit_loggops
 
@@ -59,13 +58,3 @@ def test_intervals_hold_what_is_true_of_the_quantile():
         low, high = fit_loggops(times, resamples=60).table.loc["G", ["low", "high"]]
         held += low <= many <= high
     assert held >= 7
-
-
-def test_what_cannot_be_fitted_is_refused():
-    times = families(KNOWN["odin"], SIZES[:3], 2)
-    with pytest.raises(InputError, match="delay_ns"):
-        fit_loggops(times.drop(columns="delay_ns"))
-    with pytest.raises(InputError, match="family delayed"):
-        fit_loggops(times[times["family"] != "delayed"])
-    with pytest.raises(InputError, match="one round"):
-        fit_loggops(times[times["round"] == 0])

@@ -5,7 +5,6 @@ injector.
 import numpy as np
 import pytest
 
-from nbhelpers.errors import InputError
 from nbhelpers.noise.presets import PRESETS
 from nbhelpers.noise.signature import Signature
 from nbhelpers.simulation import patterns, signature_on_ranks, simulate
@@ -53,12 +52,3 @@ def test_the_first_event_comes_at_the_phase_of_the_rank(distribution):
     assert [int(value) for value in before] == [32_500_400, 30_000_400, 30_000_400]
     assert [int(value) for value in after] == [32_500_600, 30_000_600, 32_500_600]
     assert one.events(0.2, [0, 2]).groupby("cpu")["start_ns"].first().tolist() == [0, 30_000_500]
-
-
-def test_ranks_and_phases_must_exist():
-    with pytest.raises(InputError, match="ranks of 0 to 3"):
-        signature_on_ranks(Signature(10, ranks=[7]), 4)
-    with pytest.raises(InputError, match="the phase of rank 1 is None"):
-        signature_on_ranks(Signature(10, phase={0: 1.0}), 2)
-    with pytest.raises(InputError, match="the phase of rank 1 is -1"):
-        signature_on_ranks(Signature(10, phase={0: 1.0, 1: -1.0}), 2)

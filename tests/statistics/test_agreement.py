@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from nbhelpers.errors import InputError
 from nbhelpers.statistics.agreement import accepted_range
 
 
@@ -25,14 +24,3 @@ def test_a_slowdown_is_accepted_by_its_excess(published, accepted):
 def test_other_quantities_are_accepted_by_themselves():
     assert accepted_range(np.nan, 1, "ratio")[1] == pytest.approx(1.01)
     assert np.allclose(accepted_range(100, 200, "µs"), (80, 240))
-
-
-def test_columns_are_judged_row_by_row():
-    low, high = accepted_range([1.3, 2, np.nan], [1.3, np.nan, np.nan])
-    assert np.allclose(low, [1.24, 1.99, np.nan], equal_nan=True)
-    assert np.allclose(high, [1.36, np.nan, np.nan], equal_nan=True)
-
-
-def test_an_unknown_quantity_is_refused():
-    with pytest.raises(InputError, match="speed-up"):
-        accepted_range(1, 2, "speed-up")

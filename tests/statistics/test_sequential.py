@@ -1,9 +1,7 @@
 """The confidence sequence is right whatever the noise, agrees with itself, and stops in time."""
 
 import numpy as np
-import pytest
 
-from nbhelpers.errors import InputError
 from nbhelpers.statistics.sequential import BETTER, OPEN, WITHIN, WORSE, ConfidenceSequence
 
 
@@ -71,10 +69,3 @@ def test_pairs_needed_are_near_the_best_possible():
     found = [one_by_one(campaign) for campaign in quads]
     assert sum(one.verdict == WORSE for one in found) >= 29
     assert 2 * np.mean([one.units for one in found]) <= 1.3 * best
-
-
-def test_what_cannot_be_used_is_refused():
-    with pytest.raises(InputError, match="margin of 2"):
-        ConfidenceSequence(margin=2)
-    with pytest.raises(InputError, match="positive"):
-        ConfidenceSequence().add(np.nan, 0)

@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import binom
 
 from nbhelpers.statistics import quantile_interval
-from nbhelpers.statistics.stopping import Count, Narrow, Seen, Tails
+from nbhelpers.statistics.stopping import Narrow, Seen, Tails
 
 
 def stops_at(rule, values, every=1):
@@ -54,8 +54,3 @@ def test_the_rule_for_tails_has_seen_the_tail():
         values = random.normal(1, 0.01, 1500) * np.where(random.random(1500) < 0.05, 1.5, 1)
         seen.append((values[: stops_at(Tails(0.15), values, 25)] > 1.25).sum())
     assert np.mean(np.array(seen) >= 3) > 0.9
-
-
-def test_the_rule_for_tails_stops_at_its_most_runs():
-    assert stops_at(Tails(most=50), np.ones(100)) == 50
-    assert stops_at(Count(17), np.ones(100)) == 17

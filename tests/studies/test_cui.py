@@ -15,8 +15,8 @@ from scipy import stats
 from nbhelpers.machine import Cpu, Topology
 from nbhelpers.report import published_table
 from nbhelpers.statistics.claims import INCONCLUSIVE, NOT_MEASURABLE, REPRODUCED, REVERSED
-from nbhelpers.studies.cui.campaign import STREAM_TIMES, runs_in, runtime_design
-from nbhelpers.studies.cui.tables import smt_pair, thread_scaling, why_not
+from nbhelpers.studies.cui.campaign import STREAM_TIMES, runtime_design
+from nbhelpers.studies.cui.tables import smt_pair, why_not
 from nbhelpers.studies.design import Design
 from nbhelpers.studies.findings import findings_table
 from nbhelpers.workloads import binary_folder, configurations
@@ -116,21 +116,6 @@ def test_the_papers_table_is_judged_by_the_same_rule(made):
     between = table[table["finding"].str.contains("means of runs, TP / one")].iloc[0]
     assert between.paper_verdict == INCONCLUSIVE  # one run of Dardel is slow by a tenth
     assert table.loc[0, "paper_why"].startswith("its table 2 has the means of runs")
-
-
-def test_each_benchmark_runs_where_a_figure_needs_it():
-    where = {
-        name: {one.name for one in DESIGN.listed if not one.missing and runs_in(name, one)}
-        for name in ("dynamic_1", "stream", "static_8", "barrier")
-    }
-    assert where["dynamic_1"] == where["stream"] == {"Rm", "RmHK", "TP", "TPHK", "TP-ST1", "TP-ST2"}
-    assert where["static_8"] == {"Rm", "RmHK"} and where["barrier"] == {"TP", "TP-ST1", "TP-ST2"}
-
-
-def test_of_as_many_threads_a_thread_a_core_is_shown():
-    configs = ["TP", "TP-MT8", "TP-ST2", "TP-MT2", "Rm", "TP-one-node"]
-    table = pd.DataFrame({"config": configs, "threads": [4, 8, 2, 2, 4, 2]})
-    assert thread_scaling(table)["config"].tolist() == ["TP-ST2", "TP", "TP-MT8"]
 
 
 def test_what_a_figure_lacks_it_says():

@@ -76,28 +76,11 @@ def test_where_nothing_differs_and_the_runs_are_many_there_is_no_effect():
     assert set(said.values()) == {NONE}
 
 
-def test_heavy_noise_is_the_planted_one_where_there_is_any():
-    weak, heavy = made_runs({}), made_runs(HEAVY, seed=1)
-    planted = heavy[heavy.trace == "#1"].assign(trace="planted-omp")
-    both = verdicts(pd.concat([weak, planted], ignore_index=True))
-    assert both["housekeeping helps under heavy noise"] == REPRODUCED
-    assert verdicts(weak)["housekeeping helps under heavy noise"] == NOT_MEASURABLE
-
-
 def test_noise_that_slows_nothing_measures_nothing():
     table = findings_table(persson_findings(made_runs({}), DESIGN))
     heavy = table[table["finding"].str.contains("slowdown ")]
     assert len(heavy) == 3 and set(heavy["verdict"]) == {NOT_MEASURABLE}
     assert heavy["why"].str.startswith("that the noise replayed here is heavy is not shown").all()
-
-
-def test_without_sycl_or_a_configuration_nothing_is_said_of_them():
-    runs = made_runs(HEAVY, models=("omp",))
-    design = dataclasses.replace(DESIGN, absent={"sycl": "not installed"})
-    table = findings_table(persson_findings(runs[runs.config != "RmHK"], design))
-    row = table.set_index("finding").loc["SYCL is slower (undisturbed, SYCL / OpenMP)"]
-    assert row.verdict == NOT_MEASURABLE and row.why == "not installed"
-    assert np.isnan(row.effect_percent) and "RmHK was not measured" in set(table["why"])
 
 
 def test_half_of_the_cpus_is_another_treatment_than_an_eighth():

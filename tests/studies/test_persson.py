@@ -14,9 +14,8 @@ from nbhelpers.errors import InputError
 from nbhelpers.files import write_json
 from nbhelpers.machine import doctor
 from nbhelpers.measurement import recorded_runs
-from nbhelpers.noise import NoiseConfig
 from nbhelpers.studies.design import Design, cached_design, placement_table
-from nbhelpers.studies.persson.campaigns import WorstTrace, attachments, label_runs, worst_traces
+from nbhelpers.studies.persson.campaigns import WorstTrace, attachments, label_runs
 from nbhelpers.studies.persson.fairness import planted_traces, repeat_config
 from nbhelpers.studies.replays import replayed_runs
 from nbhelpers.workloads import binary_folder
@@ -91,18 +90,6 @@ def test_the_worst_trace_is_replayed_beside_every_configuration(study):
     assert label_runs(read.run())["seconds"].tolist() == injected["seconds"].tolist()
 
 
-@needs
-def test_without_traces_a_given_config_is_replayed(study, tmp_path):
-    folder, design, baseline = study
-    config = worst_of(folder, design, baseline)[0].configs["improved"]
-    path = config.write(tmp_path / "noise-config.json")
-    untraced = baseline.drop(columns="trace_events")
-    [found] = worst_traces(folder / "baseline/traces", untraced, fallback=path)
-    assert found.run == -1 and found.configs["improved"].digest == NoiseConfig.read(path).digest
-    with pytest.raises(InputError, match="no trace to replay"):
-        worst_traces(folder / "baseline/traces", untraced)
-
-
 @pytest.mark.long
 @needs
 def test_a_planted_disturbance_is_traced_and_replayed_at_twice_the_length(study):
@@ -155,14 +142,3 @@ def test_a_design_follows_what_is_asked_for_and_what_the_machine_has(study):
     assert again.chosen == design.chosen == recorded.chosen
     with pytest.raises(InputError, match="not recorded"):
         cached_design(folder / "elsewhere", ["Rm"], 0.03, recorded_only=True)
-
-
-def test_the_device_and_driver_of_sycl_runs_stand_beside_their_places():
-    runs = pd.DataFrame({"run": range(3), "model": ["omp", "sycl", "sycl"]})
-    runs = runs.assign(device=[None, "AMD_EPYC", "AMD_EPYC"], driver=[None, "22.10", "23.1"])
-    runs = runs.assign(config="Rm", placement_ok=True, placement="0,1*2")
-    table = placement_table(runs).set_index("model")
-    assert table.loc["omp", "device"] == "" and list(table["placed"]) == [1, 2]
-    named = "AMD EPYC, driver 22.10 or AMD EPYC, driver 23.1"
-    assert table.loc["sycl", "device"] == named
-    assert "device" not in placement_table(runs[runs["model"] == "omp"])

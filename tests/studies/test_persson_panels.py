@@ -38,11 +38,3 @@ def test_what_is_taken_and_what_is_left_are_the_run(worst):
     assert len(sums) == 4 and sums.iloc[3] > sums.iloc[2] > 0
     for part in ("worst", "left"):
         assert lanes.loc[lanes[part], "lane"].nunique() == 1
-
-
-def test_the_parts_of_an_event_lie_within_it(worst):
-    lanes = trace_lanes(RECORDED, *worst)
-    lanes["end_ns"] = lanes["start_ns"] + lanes["duration_ns"]
-    ends = lanes.set_index(["cpu", "kind", "source", "end_ns"])
-    taken = ends[ends["lane"] == "average noise in it"]
-    assert len(taken) and taken.index.isin(ends[ends["worst"]].index).all()

@@ -37,11 +37,6 @@ def total_ms(schedule) -> list[float]:
     return [length / 1e6 for blocks in schedule.values() for _, length in blocks]
 
 
-def test_schedules_depend_on_the_seed_only():
-    first, same, other = (planted_schedules(3, 0.4, 2, seed=seed) for seed in (5, 5, 6))
-    assert first == same != other
-
-
 def planted(*ratios: float, rounds: int = 12, spread: float = 0.01) -> pd.DataFrame:
     """Rounds of undisturbed runs of 0.4 s, disturbed ones of 0.5 s, and replays by the ratios."""
     wave = spread * np.sin(np.arange(rounds) * 2.4)

@@ -7,7 +7,6 @@ import os
 
 import pytest
 
-from nbhelpers.errors import InputError
 from nbhelpers.report import published_table
 from nbhelpers.studies import design
 from nbhelpers.studies.cui.campaign import runtime_design
@@ -36,15 +35,6 @@ def test_an_array_is_four_times_the_caches_and_at_least_the_papers():
     for cache_mb in (65, 128, 300, 512, 1152):
         elements = stream_elements(cache_mb * MB)
         assert 8 * elements >= 4 * cache_mb * MB > 8 * elements / 2, cache_mb
-
-
-def test_a_choice_of_elements_is_cached_with_the_data(dardel, tmp_path, monkeypatch):
-    assert design.chosen_elements(tmp_path, 2**20) == 2**20
-    with pytest.raises(InputError):
-        design.chosen_elements(tmp_path, 0, recorded_only=True)
-    assert design.chosen_elements(tmp_path, 0) == 2**28
-    monkeypatch.setattr(design, "last_level_caches", lambda cpus: 0)
-    assert design.chosen_elements(tmp_path, 0, recorded_only=True) == 2**28
 
 
 def test_a_run_is_as_long_as_in_the_papers_first_table():

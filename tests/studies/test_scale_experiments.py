@@ -9,7 +9,7 @@ import pytest
 from nbhelpers.report import published_results, published_table
 from nbhelpers.simulation import LogGOPS, patterns, periodic
 from nbhelpers.studies.scale.experiments import balance, communication_share, variations
-from nbhelpers.studies.scale.results import application_results, collective_results
+from nbhelpers.studies.scale.results import application_results
 
 RECORDED = Path(__file__).parents[2] / "data/recorded/80-noise-at-scale"
 SHAPES = {"10 Hz x 2500 us": periodic(10, 2500), "1000 Hz x 25 us": periodic(1000, 25)}
@@ -58,32 +58,6 @@ def test_no_row_takes_the_largest_of_several_noises():
 
 def recorded(name: str) -> pd.DataFrame:
     return pd.read_csv(RECORDED / f"{name}.csv", comment="#", keep_default_na=False)
-
-
-def test_a_noise_of_a_readers_own_stands_beside_no_published_number():
-    names = ["regular", "beckman", "systems", "bottleneck", "messages"]
-    tables = dict(zip(names, map(recorded, names)))
-    computed = ["ideal_gain_share", "gain_share", "noisy_low_us", "noisy_high_us"]
-    tables["bottleneck"][computed] = 0.1
-    tables["bottleneck"]["speed"] = tables["bottleneck"].pop("network")
-    loops = {"pattern": "scatter", "ranks": 8, "call_us": 1, "single_us": 1, "loop": "fixed root"}
-    rest = pd.DataFrame([loops]), recorded("cosched-alps")
-    asked = collective_results(*tables.values(), *rest)
-    assert {"regular-8", "regular-largest", "beckman-32k", "network-gain", "one-mib"} <= set(asked)
-    for name, (column, value) in {
-        "regular": ("noise", "10 Hz x 10 us"),
-        "beckman": ("noise", "10 Hz x 10 us"),
-        "bottleneck": ("noise", "daint"),
-        "messages": ("bytes", 64),
-    }.items():
-        tables[name][column] = value
-    tables["messages"] = tables["messages"].drop_duplicates(["noise", "ranks"])
-    changed = collective_results(*tables.values(), *rest)
-    gone = {"regular-8", "regular-largest", "cosched-8192", "beckman-32k", "network-gain"}
-    assert not (gone | {"one-mib", "time-1"}) & set(changed)
-    assert {name: changed[name] for name in ("system-alps", "cosched-alps")} == {
-        name: asked[name] for name in ("system-alps", "cosched-alps")
-    }
 
 
 def test_published_skeletons_communicate_what_was_published():

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from scipy.stats import median_abs_deviation, trim_mean
 
-from nbhelpers.report import figure_findings, published_table, save_table
+from nbhelpers.report import published_table, save_table
 from nbhelpers.studies.findings import findings_table
 from nbhelpers.studies.persson.tables import comparable_rows
 
@@ -99,19 +99,6 @@ def test_the_papers_table_6_follows_from_its_tables_3_to_5_by_our_rule():
     assert (ours.reindex(theirs.index) - theirs).abs().max() <= 0.021
 
 
-def test_published_values_stand_beside_ours(runs, tmp_path):
-    theirs = comparable_rows(published_table("persson2025-table4"))
-    saved = save_table(slowdown_table(runs, "stream"), "t4", "", tmp_path, published=theirs).frame
-    row = saved.set_index(["model", "config"]).loc[("OMP", "Rm")]
-    assert (row["seconds (published)"], row["increase_percent (published)"]) == (1.951, 2.6)
-    spread, theirs = (
-        spread_table(runs.assign(trace="traced")),
-        published_table("persson2025-table2"),
-    )
-    saved = save_table(spread, "t2", "Ours.", tmp_path, published=theirs).frame
-    assert saved["sd_ms (published)"].notna().all()
-
-
 def test_the_spread_is_the_mean_of_the_programs_deviations(runs):
     calm = runs[runs.trace == "undisturbed"].assign(trace="traced")
     row = spread_table(calm).set_index(["model", "config"]).loc[("OMP", "TP")]
@@ -155,17 +142,6 @@ def test_tracing_is_compared_with_no_tracing(tmp_path):
     table = run_cells("40-mitigations", "tracing", baseline=untraced, **given)["overhead"]
     theirs = published_table("persson2025-table1")
     assert save_table(table, "t1", "Ours.", tmp_path, published=theirs).frame.empty
-
-
-def test_each_finding_has_a_row_of_its_figure(runs):
-    figure = figure_findings(findings_table(persson_findings(runs, DESIGN)))
-    assert len(figure.axes[0].get_yticklabels()) == 8
-
-
-def test_findings_of_which_none_was_measured_are_a_sentence(runs):
-    table = findings_table(persson_findings(runs, DESIGN)).assign(effect_percent=np.nan)
-    figure = figure_findings(table)
-    assert not figure.axes and "was not measured" in figure.texts[0].get_text()
 
 
 def test_a_model_that_came_later_is_compared_with_the_runs_of_its_own_time():

@@ -11,7 +11,7 @@ from nbhelpers.errors import InputError
 from nbhelpers.measurement import consequences, finished, rates, recorded_runs
 from nbhelpers.places import shipped
 from nbhelpers.workbench import Session
-from nbhelpers.workbench.session import AGAIN, TRIAL
+from nbhelpers.workbench.session import AGAIN
 from nbhelpers.workbench.views import relation_sentence
 
 SESSION = Session()
@@ -89,16 +89,3 @@ def test_choices_survive_the_disk(tmp_path):
     known["limits"] = [{"metric": "seconds", "low": 0.1, "high": 9.0}]  # as 0.3.0 wrote them
     saved.write_text(json.dumps(known))
     assert Session.load(saved).limits == {"seconds": [0.1, 9.0]}
-
-
-def test_what_cannot_be_is_refused_with_a_way_out(tmp_path):
-    with pytest.raises(InputError, match="no stopping rule"):
-        Session(rule="when bored")
-    with pytest.raises(InputError, match="split into words"):
-        _ = Session.of_command("sh -c 'sleep").workload
-    with pytest.raises(InputError, match="only read"):
-        _ = SESSION.workload
-    with pytest.raises(InputError, match="no mitigation"):
-        Session(mitigation="wishing").measure(TRIAL)
-    with pytest.raises(InputError, match="no runs yet"):
-        _ = Session(str(tmp_path)).table
