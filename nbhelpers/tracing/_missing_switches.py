@@ -16,6 +16,7 @@ import pandas as pd
 from ._table import stacked
 
 WAKE, SWITCH, RUNTIME = "sched_wakeup", "sched_switch", "sched_stat_runtime"
+WAKING = "sched_waking"  # in the waker's own context; a wake-up may be recorded on another CPU
 _ORDINARY = 120  # the kernel's priority of a thread of nice 0
 _SLEEPS = 1  # prev_state of who left: it was not preempted, so nobody waited for it
 

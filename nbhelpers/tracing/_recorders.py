@@ -28,6 +28,7 @@ EVENTS = (
     "irq_vectors/*_exit",
     "nmi/nmi_handler",
     "sched/sched_switch",
+    "sched/sched_waking",
     "sched/sched_wakeup",
     "sched/sched_process_fork",
     "sched/sched_stat_runtime",

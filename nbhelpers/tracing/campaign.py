@@ -15,26 +15,30 @@ import joblib
 import numpy as np
 import pandas as pd
 
+from ..empty import because
 from ..errors import InputError, LostEvents
 from ..measurement.table import region_notes
 from ..places import results
 from ..progress import each
+from . import states
 from ._table import empty_events, join_events
 from .detours import read_detours_run
 from .hypervisor import stolen_time
 from .osnoise import read_osnoise
 from .tracepoints import events_of_recording, read_recording
 
-EVENTS, STOLEN = "events", "stolen"  # tables of a trace
+EVENTS, STOLEN, STATES, OWNERS = "events", "stolen", "states", "owners"  # tables of a trace
 Reader = Callable[[Path], Mapping[str, pd.DataFrame]]
 
 
 def _read_recording(path: Path) -> Mapping[str, pd.DataFrame]:
-    """Both tables of a recording of tracepoints, which is decoded one time."""
+    """All tables of a recording of tracepoints, which is decoded one time."""
     header, raw = read_recording(path)
     return {
         EVENTS: events_of_recording(header, raw, path),
         STOLEN: stolen_time(header, raw, path),
+        STATES: states.states_of_recording(header, raw, path),
+        OWNERS: states.owners_of_recording(header, raw, path),
     }
 
 
@@ -137,6 +141,32 @@ def stolen_times(folder: str | Path, runs: pd.DataFrame) -> pd.DataFrame:
         else sum(table.attrs["all_ns"] for table in tables)
     )
     return joined
+
+
+def read_states(folder: str | Path, runs: pd.DataFrame) -> pd.DataFrame:
+    """What each thread of the program did in all finished runs (`thread_states`), one below the
+    other; no rows, with the reason, where a run was not recorded by tracepoints.
+    """
+    return _of_recordings(Path(folder), runs, STATES, states.COLUMNS)
+
+
+def read_cpu_owners(folder: str | Path, runs: pd.DataFrame) -> pd.DataFrame:
+    """Who had each CPU in all finished runs (`cpu_owners`), one below the other; no rows, with the
+    reason, where a run was not recorded by tracepoints.
+    """
+    return _of_recordings(Path(folder), runs, OWNERS, states.OWNERS)
+
+
+def _of_recordings(
+    folder: Path, runs: pd.DataFrame, which: str, columns: Mapping[str, str]
+) -> pd.DataFrame:
+    numbers = [int(run) for run in _finished(runs)["run"]]
+    paths = {run: _file(folder, run, "tracepoints") for run in numbers}
+    if not numbers or not all(path.exists() for path in paths.values()):
+        empty = {name: pd.Series(dtype=dtype) for name, dtype in columns.items()}
+        return because(pd.DataFrame(empty), states.NOT_RECORDED)
+    tables = [_read(("tracepoints", path), run, which) for run, path in paths.items()]
+    return pd.concat(tables, ignore_index=True)
 
 
 def _not_recorded() -> pd.DataFrame:

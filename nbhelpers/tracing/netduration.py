@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from ._missing_switches import RUNTIME, SWITCH, WAKE, infer_switches
+from ._missing_switches import RUNTIME, SWITCH, WAKE, WAKING, infer_switches
 from ._table import (
     INTERRUPTED,
     KINDS,
@@ -230,7 +230,8 @@ def _nmis(trace: _Trace, net_ns: np.ndarray) -> dict:
 
 def _interrupts(trace: _Trace, net_ns: np.ndarray) -> dict:
     others = np.array(
-        [name in ("softirq", SWITCH, NMI, FORK, WAKE, RUNTIME) for name in trace.families] or [True]
+        [name in ("softirq", SWITCH, NMI, FORK, WAKE, WAKING, RUNTIME) for name in trace.families]
+        or [True]
     )
     first, last = trace.pairs(~others[trace.family])
     duration_ns = _net(trace, net_ns, first, last)

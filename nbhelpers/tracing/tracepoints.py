@@ -21,7 +21,7 @@ from ._files import (
     write_trace,
 )
 from ._formats import EventFormat, integers, texts
-from ._missing_switches import RUNTIME, SWITCH, WAKE
+from ._missing_switches import RUNTIME, SWITCH, WAKE, WAKING
 from ._ringbuffer import PageLayout, Records, decode_pages
 from ._table import stacked
 from .netduration import FORK, NMI, noise_from_tracepoints
@@ -43,6 +43,7 @@ _NUMBER_FIELDS = {
     SWITCH: {name: name for name in _NUMBERS if name.startswith(("prev_", "next_"))},
     FORK: {"prev_pid": "parent_pid", "next_pid": "child_pid"},
     WAKE: {"next_pid": "pid", "number": "target_cpu"},
+    WAKING: {"next_pid": "pid", "number": "target_cpu"},
     RUNTIME: {"next_pid": "pid", "delta_ns": "runtime"},
     NMI: {"delta_ns": "delta_ns"},
     "irq_handler_entry": {"number": "irq"},

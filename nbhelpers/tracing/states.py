@@ -1,0 +1,280 @@
+"""What each thread of a program did, and who had each CPU: the states and the owners of a run.
+
+Owns the way from switches and wake-ups to the two tables. Pure below `thread_states` and
+`cpu_owners`, which read a recording. No model: each state is what the kernel recorded.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from ._files import header_integer, header_integers
+from ._missing_switches import SWITCH, WAKE, WAKING, infer_switches
+from ._table import stacked
+from .netduration import FORK, IRQ, SOFTIRQS, with_children
+from .tracepoints import read_recording
+
+STATES = ("running", "runnable", "sleeping", "disk", "stopped")
+COLUMNS = {
+    "run": "int64",
+    "thread": "int64",
+    "name": "str",
+    "start_ns": "int64",
+    "end_ns": "int64",
+    "state": "str",
+    "cpu": "int64",
+    "woken_by": "int64",
+    "woken_by_name": "str",
+}
+OWNERS = {
+    "run": "int64",
+    "cpu": "int64",
+    "start_ns": "int64",
+    "end_ns": "int64",
+    "thread": "int64",
+    "name": "str",
+    "is_program": "bool",
+}
+UNKNOWN, NOBODY = -1, 0  # a waker: not recorded; an interrupt, or the idle task
+TIMER, IDLE = "timer", "idle"  # names
+NOT_RECORDED = (
+    "what threads did is in recordings of tracepoints only; make doctor says what tracing takes on"
+    " this machine"
+)
+_RUNNING, _RUNNABLE, _SLEEPING, _DISK, _STOPPED, _ENDED = range(6)
+# Bits of prev_state (include/linux/sched.h); 0x80 is an idle kernel thread, 0x100 "preempted".
+_BITS = ((0x10 | 0x20, _ENDED), (0x4 | 0x8, _STOPPED), (0x2, _DISK), (0x1 | 0x40 | 0x80, _SLEEPING))
+_TIMERS = ("local_timer", "softirq:TIMER", "softirq:HRTIMER")
+# Another CPU asked for the wake-up by these: who it was is not in this record.
+_REMOTE = ("reschedule", "call_function", "call_function_single")
+
+
+def thread_states(path: str | Path) -> pd.DataFrame:
+    """What each thread of the program did, from a recording of tracepoints.
+
+    Parameters
+    ----------
+    path
+        A file that `Tracer` wrote.
+
+    Returns
+    -------
+    One row an interval of a thread, sorted by `thread` and `start_ns`; a thread's rows follow each
+    other without a gap within its life, clipped to the timed region. `run`, `thread` (tid), `name`,
+    `start_ns`, `end_ns` (from the begin of the region), `state` (running, runnable, sleeping, disk,
+    stopped), `cpu` (where it ran or waits to run; −1 unknown), `woken_by` (tid of who ended a
+    sleep; 0 an interrupt or the idle task, −1 unknown) and `woken_by_name` (its name, ``timer``,
+    ``irq:NAME`` or ``softirq:NAME``).
+
+    Raises
+    ------
+    LostEvents, InputError
+        The recording has losses, or is damaged.
+
+    Notes
+    -----
+    A preempted thread is runnable at once, a sleeping one from its wake-up. Of a thread that was
+    there when recording began the first record says what it did before.
+    """
+    return states_of_recording(*read_recording(path), path)
+
+
+def cpu_owners(path: str | Path) -> pd.DataFrame:
+    """Who had each CPU, from a recording of tracepoints.
+
+    Parameters
+    ----------
+    path
+        A file that `Tracer` wrote.
+
+    Returns
+    -------
+    One row an interval of a CPU, sorted and without gaps, clipped to the timed region: `run`,
+    `cpu`, `start_ns`, `end_ns` (from its begin), `thread` (0 the idle task, −1 unknown), `name`,
+    `is_program`.
+
+    Raises
+    ------
+    LostEvents, InputError
+        The recording has losses, or is damaged.
+    """
+    return owners_of_recording(*read_recording(path), path)
+
+
+# --- from records to states -----------------------------------------------------------------------
+
+
+def states_of_recording(header: dict, raw: pd.DataFrame, path: str | Path) -> pd.DataFrame:
+    """`thread_states` of what `read_recording` returned; `path` is for messages."""
+    window, recorded, run = _times(header, path)
+    threads = with_children(raw, header_integers(header, "workload_pids", path))
+    steps = pd.concat([_switches(raw, threads), _wakes(raw, threads), _forks(raw, threads)])
+    steps = steps.sort_values(["thread", "time_ns", "order"], kind="stable", ignore_index=True)
+    steps = steps[_takes_effect(steps)].reset_index(drop=True)
+    table = _intervals(steps, recorded)
+    table["name"] = table["thread"].map(_names(raw)).fillna("")
+    return _clipped(table.assign(run=run), window)[list(COLUMNS)].astype(COLUMNS)
+
+
+def owners_of_recording(header: dict, raw: pd.DataFrame, path: str | Path) -> pd.DataFrame:
+    """`cpu_owners` of what `read_recording` returned; `path` is for messages."""
+    window, recorded, run = _times(header, path)
+    threads = with_children(raw, header_integers(header, "workload_pids", path))
+    raw = infer_switches(raw).raw
+    switch = raw[raw["event"] == SWITCH]
+    first = switch.drop_duplicates("cpu")
+    before = pd.DataFrame({"cpu": first["cpu"], "time_ns": recorded[0]})
+    before = before.assign(thread=first["prev_pid"], name=first["prev_comm"].astype(str))
+    after = switch[["cpu", "time_ns"]].assign(
+        thread=switch["next_pid"], name=switch["next_comm"].astype(str)
+    )
+    silent = sorted({buffer["cpu"] for buffer in header["buffers"]} - set(first["cpu"]))
+    quiet = pd.DataFrame({"cpu": silent, "time_ns": recorded[0]})
+    ran = raw.drop_duplicates("cpu").set_index("cpu")["pid"]
+    quiet = quiet.assign(thread=quiet["cpu"].map(ran).fillna(UNKNOWN), name="")
+    table = pd.concat([before, after, quiet]).sort_values(["cpu", "time_ns"], kind="stable")
+    table = table.rename(columns={"time_ns": "start_ns"})
+    end_ns = table.groupby("cpu")["start_ns"].shift(-1).fillna(recorded[1])
+    name = table["name"].mask(table["thread"] == NOBODY, IDLE)
+    is_program = table["thread"].isin(threads)
+    table = table.assign(end_ns=end_ns, run=run, name=name, is_program=is_program)
+    return _clipped(table, window)[list(OWNERS)].astype(OWNERS)
+
+
+def _times(header: dict, path: str | Path) -> tuple[tuple[int, int], tuple[int, int], int]:
+    """The timed region, when recording began and ended, and the run."""
+    start_ns, end_ns, on_ns, off_ns = (
+        header_integer(header, name, path) for name in ("start_ns", "end_ns", "on_ns", "off_ns")
+    )
+    return (start_ns, end_ns), (on_ns, off_ns), header_integer(header, "run", path)
+
+
+def _clipped(table: pd.DataFrame, window: tuple[int, int]) -> pd.DataFrame:
+    start_ns = table["start_ns"].clip(*window) - window[0]
+    end_ns = table["end_ns"].clip(*window) - window[0]
+    table = table.assign(start_ns=start_ns, end_ns=end_ns)
+    return table[end_ns > start_ns].reset_index(drop=True)
+
+
+def _names(raw: pd.DataFrame) -> dict[int, str]:
+    """The last name of each thread."""
+    switch = raw[raw["event"] == SWITCH].sort_values("time_ns", kind="stable")
+    known: dict[int, str] = {}
+    for end in ("next", "prev"):
+        last = switch.drop_duplicates(f"{end}_pid", keep="last")
+        known |= dict(zip(last[f"{end}_pid"], last[f"{end}_comm"].astype(str)))
+    return known
+
+
+def _steps(rows: pd.DataFrame, thread: str, state: object, order: int, cpu: str) -> pd.DataFrame:
+    return pd.DataFrame(
+        {
+            "thread": rows[thread],
+            "time_ns": rows["time_ns"],
+            "state": state,
+            "order": order,  # of steps at the same ns
+            "cpu": rows[cpu],
+            "woken_by": UNKNOWN,
+            "woken_by_name": "",
+        }
+    )
+
+
+def _switches(raw: pd.DataFrame, threads: np.ndarray) -> pd.DataFrame:
+    """Each switch of one of the threads to a CPU, and off it."""
+    raw = infer_switches(raw).raw
+    switch = raw[raw["event"] == SWITCH]
+    onto = switch[switch["next_pid"].isin(threads)]
+    off = switch[switch["prev_pid"].isin(threads)]
+    bits, state = off["prev_state"].to_numpy(), np.full(len(off), _RUNNABLE)
+    for mask, value in reversed(_BITS):
+        state = np.where(bits & mask, value, state)
+    return pd.concat(
+        [_steps(off, "prev_pid", state, 0, "cpu"), _steps(onto, "next_pid", _RUNNING, 2, "cpu")]
+    )
+
+
+def _wakes(raw: pd.DataFrame, threads: np.ndarray) -> pd.DataFrame:
+    """Each wake-up of one of the threads, with who woke it."""
+    order = np.lexsort((raw["time_ns"].to_numpy(), raw["cpu"].to_numpy()))
+    raw = raw.iloc[order].reset_index(drop=True)
+    event = WAKING if (raw["event"] == WAKING).any() else WAKE
+    wakes = raw[(raw["event"] == event) & raw["next_pid"].isin(threads)]
+    context = _contexts(raw)[wakes.index]
+    steps = _steps(wakes, "next_pid", _RUNNABLE, 1, "number")
+    waker = wakes["pid"].to_numpy()
+    remote = np.isin(context, _REMOTE) | ((waker == 0) & (context == ""))
+    steps["woken_by"] = np.select([remote, context != ""], [UNKNOWN, NOBODY], waker)
+    names = pd.Series(waker).map(_names(raw)).fillna("").to_numpy(dtype=object)
+    known = np.where(np.isin(context, _TIMERS), TIMER, context)
+    steps["woken_by_name"] = np.select([remote, context != ""], ["", known], names)
+    return steps
+
+
+def _contexts(raw: pd.DataFrame) -> np.ndarray:
+    """In which interrupt or softirq each record was made, by name; "" in none."""
+    event = raw["event"].astype(str).to_numpy()
+    is_entry = np.char.endswith(event.astype(str), "_entry")
+    is_exit = np.char.endswith(event.astype(str), "_exit")
+    depth = pd.Series(is_entry.astype(int) - is_exit).groupby(raw["cpu"].to_numpy()).cumsum()
+    # an exit whose entry was before the recording
+    lowest = depth.groupby(raw["cpu"].to_numpy()).cummin().clip(upper=0)
+    inside = (depth - lowest).to_numpy() > 0
+    if raw.empty:
+        return np.array([], dtype=str)
+    last = np.maximum.accumulate(np.where(is_entry, np.arange(len(raw)), 0))
+    names = np.full(len(raw), "", dtype=object)
+    entries = np.flatnonzero(is_entry)
+    names[entries] = [_interrupt(*row) for row in _fields(raw, event, entries)]
+    return np.where(inside, names[last], "").astype(str)
+
+
+def _fields(raw: pd.DataFrame, event: np.ndarray, at: np.ndarray) -> Iterator[tuple]:
+    return zip(event[at], raw["number"].to_numpy()[at], raw["name"].astype(str).to_numpy()[at])
+
+
+def _interrupt(event: str, number: int, name: str) -> str:
+    family = event.removesuffix("_entry")
+    if family == "softirq":
+        return f"softirq:{SOFTIRQS[number] if 0 <= number < len(SOFTIRQS) else number}"
+    if family == IRQ:
+        return f"irq:{name}"
+    return family if family in (*_REMOTE, *_TIMERS) else f"irq:{family}"
+
+
+def _forks(raw: pd.DataFrame, threads: np.ndarray) -> pd.DataFrame:
+    """The begin of each of the threads that was forked."""
+    forks = raw[(raw["event"] == FORK) & raw["next_pid"].isin(threads)].assign(nowhere=UNKNOWN)
+    return _steps(forks, "next_pid", _RUNNABLE, -1, "nowhere")
+
+
+def _takes_effect(steps: pd.DataFrame) -> np.ndarray:
+    """A wake-up is one only of who sleeps: the kernel also wakes who is about to sleep."""
+    state = steps["state"].to_numpy()
+    wake = (steps["order"] == 1).to_numpy()
+    first = ~steps["thread"].duplicated().to_numpy()
+    anchor = np.maximum.accumulate(np.where(~wake | first, np.arange(len(steps)), 0))
+    sleeps = np.isin(state[anchor], (_SLEEPING, _DISK, _STOPPED))
+    again = wake & np.append(False, wake[:-1]) & ~first
+    return ~wake | first | (sleeps & ~again)
+
+
+def _intervals(steps: pd.DataFrame, recorded: tuple[int, int]) -> pd.DataFrame:
+    """From steps to intervals: each lasts until the thread's next step; a sleep has its waker."""
+    begins = steps[~steps["thread"].duplicated() & (steps["order"] >= 0)]
+    # before its first record it ran, slept, or waited for a CPU
+    before = begins["order"].map({0: _RUNNING, 1: _SLEEPING, 2: _RUNNABLE})
+    earlier = begins.assign(time_ns=recorded[0], state=before, woken_by=UNKNOWN, woken_by_name="")
+    steps = stacked([earlier, steps])
+    steps = steps.sort_values(["thread", "time_ns", "order"], kind="stable", ignore_index=True)
+    following = steps.groupby("thread")[["time_ns", "woken_by", "woken_by_name"]].shift(-1)
+    asleep = steps["state"].isin((_SLEEPING, _DISK, _STOPPED))
+    table = steps.rename(columns={"time_ns": "start_ns"}).assign(
+        end_ns=following["time_ns"].fillna(recorded[1]),
+        woken_by=following["woken_by"].where(asleep, UNKNOWN).fillna(UNKNOWN),
+        woken_by_name=following["woken_by_name"].where(asleep, "").fillna(""),
+    )
+    table = table[table["state"] != _ENDED]
+    return table.assign(state=np.array(STATES, dtype=object)[table["state"].to_numpy()])

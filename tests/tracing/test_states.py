@@ -1,0 +1,125 @@
+"""States of threads and owners of CPUs: they agree with each other in recorded traces, and with
+what programs that were started here are known to have done.
+"""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from nbhelpers import Campaign, Cell, finished, program
+from nbhelpers.machine import doctor
+from nbhelpers.measurement import Attachment
+from nbhelpers.tracing import Tracer
+from nbhelpers.tracing.campaign import read_cpu_owners, read_states
+from nbhelpers.tracing.states import cpu_owners, thread_states
+
+TRACES = sorted(Path("data/recorded/10-trace-collection/baseline/traces").glob("*.tracepoints.gz"))
+BUSY = "end = time.thread_time() + {}\nwhile time.thread_time() < end: sum(range(20000))\n"
+
+
+@pytest.mark.parametrize("path", TRACES[::40], ids=lambda path: path.name)
+def test_recorded_threads_run_where_they_have_the_cpu(path):
+    states, owners = thread_states(path), cpu_owners(path)
+    for table, key in ((states, "thread"), (owners, "cpu")):
+        following = table.groupby(key)["start_ns"].shift(-1)
+        assert (following.isna() | (following == table["end_ns"])).all()
+    assert (owners.groupby("cpu")["start_ns"].min() == 0).all()
+    assert owners.groupby("cpu")["end_ns"].max().nunique() == 1
+    keys = ["cpu", "start_ns", "end_ns", "thread"]
+    running = states[states["state"] == "running"].sort_values(keys)[keys]
+    owned = owners[owners["is_program"]].sort_values(keys)[keys]
+    assert running.to_numpy().tolist() == owned.to_numpy().tolist()
+
+
+@pytest.fixture
+def tracing():
+    if doctor().capabilities.tracer != "tracepoints":
+        pytest.skip("this user may not record tracepoints")
+
+
+class Outsider(Attachment):
+    """Calls something with the program's process id from its begin on, in a thread."""
+
+    def __init__(self, act):
+        self.act = act
+
+    def released(self, t0_ns):
+        self.thread.start()
+
+    def armed(self, pid):
+        self.thread = threading.Thread(target=self.act, args=(pid,))
+
+    def ended(self, pid):
+        self.thread.join()
+
+
+def seen(tmp_path, code, act=None):
+    """States and owners of one run of Python code, and its length in ns."""
+    command = [sys.executable, "-S", "-c", f"import threading, time\n{code}"]
+    outside = [Outsider(act)] if act else []
+    cell = Cell("traced", program(command), attachments=[Tracer(tmp_path / "traces"), *outside])
+    runs = finished(Campaign(tmp_path, [cell], runs=1).run())
+    states = read_states(tmp_path / "traces", runs)
+    owners = read_cpu_owners(tmp_path / "traces", runs)
+    return states.assign(ms=(states["end_ns"] - states["start_ns"]) / 1e6), owners
+
+
+@pytest.mark.alone
+def test_a_sleep_ends_by_a_timer_and_a_wait_by_who_ended_it(tmp_path, tracing):
+    code = f"""event = threading.Event()
+def second():
+    event.wait()
+    {BUSY.format(0.05).replace(chr(10), chr(10) + "    ")}
+thread = threading.Thread(target=second)
+thread.start()
+time.sleep(0.2)
+event.set()
+thread.join()
+"""
+    states, _ = seen(tmp_path, code)
+    main = states["thread"].iloc[0]
+    longest = states[states["state"] == "sleeping"].nlargest(3, "ms").set_index("thread")
+    slept = longest.loc[[main]].sort_values("ms")
+    assert slept["woken_by_name"].iloc[-1] == "timer" and slept["ms"].iloc[-1] >= 199
+    second = next(one for one in longest.index if one != main)
+    assert longest.loc[second, "woken_by"] == main and longest.loc[second, "ms"] > 190
+    # the join: the main thread waits for the second, which computes for 50 ms
+    assert slept["woken_by"].iloc[0] == second and slept["ms"].iloc[0] > 40
+    ran = states[(states["thread"] == second) & (states["state"] == "running")]["ms"].sum()
+    assert ran == pytest.approx(50, rel=0.2)
+
+
+@pytest.mark.alone
+def test_stopped_by_a_signal(tmp_path, tracing):
+    def stop(pid):
+        time.sleep(0.1)
+        os.kill(pid, signal.SIGSTOP)
+        time.sleep(0.2)
+        os.kill(pid, signal.SIGCONT)
+
+    states, _ = seen(tmp_path, BUSY.format(0.4), stop)
+    stopped = states[states["state"] == "stopped"]
+    # it stops when it next runs, which may be late beside other programs
+    assert 100 < stopped["ms"].sum() < 400
+
+
+@pytest.mark.alone
+def test_another_process_on_its_cpu_is_named(tmp_path, tracing):
+    def hog(pid):
+        cpu = min(os.sched_getaffinity(pid))
+        os.sched_setaffinity(pid, {cpu})
+        words = ["taskset", "-c", str(cpu), "./backupd", "-S", "-c"]
+        subprocess.run([*words, f"import time\n{BUSY.format(0.2)}"], cwd=tmp_path, check=True)
+
+    (tmp_path / "backupd").symlink_to(sys.executable)
+    states, owners = seen(tmp_path, BUSY.format(0.5), hog)
+    waited = states[states["state"] == "runnable"]["ms"].sum()
+    named = owners[(owners["name"] == "backupd") & ~owners["is_program"]]
+    had = (named["end_ns"] - named["start_ns"]).sum() / 1e6
+    assert had > 150 and waited > 0.6 * had
