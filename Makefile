@@ -1,4 +1,4 @@
-# A stage runs again when the contents changed of what it rests on: only then is its .wanted rewritten; .made is what came out.
+# A stage runs again when the contents changed of what it rests on: only then is its .wanted rewritten; .made is what others go on with.
 #:Noisebook: why does a parallel program not take the same time twice?
 #:
 #:  make paper      15 min   the whole study on this machine: build/PROFILE/paper; as root the full method
@@ -77,7 +77,7 @@ $(call after,40-mitigations,20-delta-config)
 $(call after,42-fairness,40-mitigations)
 $(call after,50-attribution,10-trace-collection 35-planted-anomaly)
 $(call after,82-this-machine-at-scale,00-machine 10-trace-collection)
-$(S)/90-paper.done: $(filter-out %/90-paper.made,$(MADE))
+$(S)/90-paper.done: $(filter-out %/90-paper.done,$(DONE))
 AGAIN = $(python) -m pytest --lf --lfnf=none# what failed beside others, once more, alone
 CHECK_ALL = PY=$(python) sh tests/check.sh
 check: $(ENV)

@@ -15,7 +15,7 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from .studies.program_study import ProgramStudy
 
 _SET_PARENT_DEATH_SIGNAL = 1  # prctl(2)
+_FOR_PAPER = (".png", ".svg", ".pdf", ".html", ".tex")
 
 
 def notebook_digest(path: Path) -> str:
@@ -83,8 +84,8 @@ def _is_stale(stage: str, before: list[str], profile: str) -> bool:
     """Whether what it would be made from, or what the stages before it made, is newer than its last
     execution; the Makefile asks the same.
     """
-    done = _stamp(stage, profile, "done")
-    inputs = [_stamp(stage, profile, "wanted"), *(_stamp(one, profile, "made") for one in before)]
+    done, kind = _stamp(stage, profile, "done"), "done" if stage == PAPER else "made"
+    inputs = [_stamp(stage, profile, "wanted"), *(_stamp(one, profile, kind) for one in before)]
     return not all(path.exists() for path in (done, *inputs)) or any(
         path.stat().st_mtime_ns > done.stat().st_mtime_ns for path in inputs
     )
@@ -134,6 +135,7 @@ def run_stage(stage: str, profile: str) -> Path:
     wanted["code"] |= digests(modules("nbhelpers.page", "nbhelpers.paper"))
     write_json(study.build / "provenance" / f"{stage}.json", _provenance(study, wanted, began))
     _write_if_changed(_stamp(stage, profile, "made"), to_json(_made(study)))
+    write_json(_stamp(stage, profile, "whole"), whole_digests(study.build, stage))
     _write_if_changed(_stamp(stage, profile, "wanted"), to_json(wanted))
     return page
 
@@ -307,13 +309,33 @@ def _export(study: Study, notebook: Path) -> Path:
 
 
 def _made(study: Study) -> dict:
-    """Digests of what a stage made and measured: the stages after it re-run when these change."""
-    return {"results": folder_digest(study.results), "data": folder_digest(study.data)}
+    """Digests of what a stage made and measured: the stages after it re-run when these change.
+
+    Pictures, typeset tables, captions and the answer are for the paper, which re-runs after any
+    stage.
+    """
+    results = [path for path in study.results.rglob("*") if not _is_for_the_paper(path)]
+    return {"results": files_digest(study.results, results), "data": folder_digest(study.data)}
+
+
+def _is_for_the_paper(path: Path) -> bool:
+    is_record = path.suffix == ".json" and path.with_suffix(".csv").exists()
+    return is_record or path.suffix in _FOR_PAPER or path.name == "found.json"
+
+
+def whole_digests(build: Path, stage: str) -> dict[str, str]:
+    """Digests of all that a stage made and measured: `noisebook verify` compares them."""
+    return {what: folder_digest(build / what / stage) for what in ("results", "data")}
 
 
 def folder_digest(folder: Path) -> str:
     """Digest of the names and contents of all files in a folder, but for what is hidden: caches."""
-    files = {path.relative_to(folder): path for path in folder.rglob("*") if path.is_file()}
+    return files_digest(folder, folder.rglob("*"))
+
+
+def files_digest(folder: Path, paths: Iterable[Path]) -> str:
+    """Digest of the names and contents of these files of a folder, but for what is hidden."""
+    files = {path.relative_to(folder): path for path in paths if path.is_file()}
     seen = sorted(name for name in files if not any(part[0] == "." for part in name.parts))
     return digest(*(part for name in seen for part in (str(name), files[name].read_bytes())))
 

@@ -14,7 +14,7 @@ from .errors import InputError, NoisebookError
 from .measurement.seal import FILES, broken_promises
 from .reading import read_json
 from .records import SEAL, read
-from .stages import folder_digest
+from .stages import whole_digests
 
 WHOLE, DAMAGED = "whole", "damaged"
 
@@ -73,7 +73,7 @@ def examine(path: str | Path) -> list[Finding]:
         if "aside" not in note.relative_to(path).parts:
             name = note.parent.relative_to(path).as_posix()
             findings.append(_judged(path.name if name == "." else name, _campaign, note.parent))
-    for stamp in sorted((path / "stamps").glob("*.made")):
+    for stamp in sorted((path / "stamps").glob("*.whole")):
         findings.append(_judged(f"stage {stamp.stem}", _stage, stamp))
     if not findings:
         raise InputError(
@@ -101,10 +101,11 @@ def _artifact(path: Path) -> tuple[list[str], str]:
 
 def _stage(stamp: Path) -> tuple[list[str], str]:
     """Data and results are those of its last execution, by their digests."""
+    now = whole_digests(stamp.parents[1], stamp.stem)
     wrong = [
         f"its {what} are not those of its last execution"
         for what, digest in read_json(stamp).items()
-        if folder_digest(stamp.parents[1] / what / stamp.stem) != digest
+        if now.get(what) != digest
     ]
     return wrong, "its tables are those that its data gave"
 

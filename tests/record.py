@@ -40,9 +40,15 @@ def record() -> Path:
 def ship_answers() -> Path:
     """Write the answers of the recorded campaign that build/recorded has, and the README's
     table.
+
+    Raises
+    ------
+    InputError
+        Some that are shipped were not made again: they would be lost.
     """
-    rows = []
-    for one in read_answers(results() / "recorded" / "results"):
+    answers, rows = read_answers(results() / "recorded" / "results"), []
+    _require_all({one.stage for one in answers})
+    for one in answers:
         values = {name: getattr(one.answer, name) for name in SHIPPED}
         plain = {name: None if value != value else value for name, value in values.items()}
         rows.append({"stage": one.stage, "question": one.question, "answer": plain})
@@ -52,6 +58,24 @@ def ship_answers() -> Path:
     _, _, after = rest.partition(END)
     write_text(readme, f"{before}{BEGIN}{readme_table()}{END}{after}")
     return path
+
+
+def _require_all(made: set[str]) -> None:
+    """Every answer that is shipped, and whose notebook is still there."""
+    extras = shipped() / "extras"
+    files = [*NOTEBOOKS.glob("*.ipynb"), *extras.glob("*/*/notebooks/*.ipynb")]
+    wanted = shipped_answers().keys() - made
+    lacking = {path.stem: path for path in files if path.stem in wanted}
+    if not lacking:
+        return
+    theirs = [path for path in lacking.values() if path.is_relative_to(extras)]
+    first = [f"make extra EXTRA={path.relative_to(extras).parts[0]}; " for path in theirs]
+    raise InputError(
+        f"not made yet: {', '.join(sorted(lacking))}",
+        where=results() / "recorded" / "results",
+        why="their answers would vanish from data/recorded/answers.json and the README",
+        fix="".join([*first, "make paper PROFILE=recorded"]),
+    )
 
 
 def readme_table() -> str:

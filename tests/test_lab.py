@@ -21,6 +21,7 @@ from nbhelpers.profiles import default_parameters, parameters_of
 from nbhelpers.reading import read_json
 from nbhelpers.study import NO_STAGES, NOTEBOOKS, notebook_files
 
+from . import record
 from .pages import chromium
 from .record import readme_table
 from .trees import copied_tree
@@ -108,6 +109,14 @@ def test_the_contents_name_every_notebook_with_question_and_answer():
 def test_the_readme_has_the_shipped_answers():
     text = (REPOSITORY / "README.md").read_text()
     assert readme_table() in text
+
+
+def test_answers_that_are_shipped_are_not_lost_where_they_were_not_made(tmp_path, monkeypatch):
+    monkeypatch.setattr(record, "results", lambda: tmp_path)
+    before = (REPOSITORY / "data/recorded/answers.json").read_bytes()
+    with pytest.raises(InputError, match="extra EXTRA=known_causes; make paper PROFILE=recorded"):
+        record.ship_answers()
+    assert before == (REPOSITORY / "data/recorded/answers.json").read_bytes()
 
 
 # ---- every notebook from its own defaults, in a fresh clone --------------------------------------

@@ -100,6 +100,9 @@ def test_a_stage_runs_again_when_and_only_when_something_it_rests_on_changed(hou
     assert ran(house) == [first], "only it has read the networks"
     profile(house, "00-machine: {runs: 6}\n10-trace-collection: {runs: 5}\n")
     assert ran(house) == [first, second], "another outcome does"
+    picture = "(study.results / 'a.svg').write_text('higher')"
+    notebook(house, first, WRITE.format(stage=first) + FACTS + f"\n_ = {picture}")
+    assert ran(house) == [first], "a picture is handed on to the paper alone"
     with open(house / "nbhelpers/files.py", "a") as file:
         file.write("_CHANGED = 1\n")
     assert ran(house) == [first, second], "what both import changed"

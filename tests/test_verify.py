@@ -106,15 +106,14 @@ def test_recorded_campaigns_of_before_there_were_checks_are_read(tmp_path: Path)
 
 
 def test_the_tables_of_a_stage_are_those_that_its_data_gave(measured: Path) -> None:
-    from nbhelpers.stages import folder_digest
+    from nbhelpers.stages import whole_digests
 
     study = measured.parents[2]
     results = study / "results/10-stage"
     results.mkdir(parents=True)
     (results / "table.csv").write_text("a\n1\n")
     (study / "stamps").mkdir()
-    made = {what: folder_digest(study / what / "10-stage") for what in ("results", "data")}
-    (study / "stamps/10-stage.made").write_text(json.dumps(made))
+    (study / "stamps/10-stage.whole").write_text(json.dumps(whole_digests(study, "10-stage")))
     assert {finding.state for finding in examine(study)} == {WHOLE}
     (results / "table.csv").write_text("a\n2\n")
     [wrong] = [finding for finding in examine(study) if finding.state == DAMAGED]
