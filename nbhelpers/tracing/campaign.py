@@ -34,11 +34,12 @@ Reader = Callable[[Path], Mapping[str, pd.DataFrame]]
 def _read_recording(path: Path) -> Mapping[str, pd.DataFrame]:
     """All tables of a recording of tracepoints, which is decoded one time."""
     header, raw = read_recording(path)
+    of_threads, of_cpus = states.tables_of_recording(header, raw, path)
     return {
         EVENTS: events_of_recording(header, raw, path),
         STOLEN: stolen_time(header, raw, path),
-        STATES: states.states_of_recording(header, raw, path),
-        OWNERS: states.owners_of_recording(header, raw, path),
+        STATES: of_threads,
+        OWNERS: of_cpus,
     }
 
 

@@ -65,8 +65,8 @@ def thread_states(path: str | Path) -> pd.DataFrame:
     other without a gap within its life, clipped to the timed region. `run`, `thread` (tid), `name`,
     `start_ns`, `end_ns` (from the begin of the region), `state` (running, runnable, sleeping, disk,
     stopped), `cpu` (where it ran or waits to run; −1 unknown), `woken_by` (tid of who ended a
-    sleep; 0 an interrupt or the idle task, −1 unknown) and `woken_by_name` (its name, ``timer``,
-    ``irq:NAME`` or ``softirq:NAME``).
+    sleep, or forked the thread; 0 an interrupt or the idle task, −1 unknown) and `woken_by_name`
+    (its name, ``timer``, ``irq:NAME`` or ``softirq:NAME``).
 
     Raises
     ------
@@ -78,7 +78,7 @@ def thread_states(path: str | Path) -> pd.DataFrame:
     A preempted thread is runnable at once, a sleeping one from its wake-up. Of a thread that was
     there when recording began the first record says what it did before.
     """
-    return states_of_recording(*read_recording(path), path)
+    return tables_of_recording(*read_recording(path), path)[0]
 
 
 def cpu_owners(path: str | Path) -> pd.DataFrame:
@@ -100,55 +100,54 @@ def cpu_owners(path: str | Path) -> pd.DataFrame:
     LostEvents, InputError
         The recording has losses, or is damaged.
     """
-    return owners_of_recording(*read_recording(path), path)
+    return tables_of_recording(*read_recording(path), path)[1]
 
 
 # --- from records to states -----------------------------------------------------------------------
 
 
-def states_of_recording(header: dict, raw: pd.DataFrame, path: str | Path) -> pd.DataFrame:
-    """`thread_states` of what `read_recording` returned; `path` is for messages."""
-    window, recorded, run = _times(header, path)
+def tables_of_recording(
+    header: dict, raw: pd.DataFrame, path: str | Path
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """`thread_states` and `cpu_owners` of what `read_recording` returned; messages name `path`."""
+    start_ns, end_ns, on_ns, off_ns, run = (
+        header_integer(header, name, path)
+        for name in ("start_ns", "end_ns", "on_ns", "off_ns", "run")
+    )
+    window, recorded = (start_ns, end_ns), (on_ns, off_ns)
     threads = with_children(raw, header_integers(header, "workload_pids", path))
-    steps = pd.concat([_switches(raw, threads), _wakes(raw, threads), _forks(raw, threads)])
+    inferred = infer_switches(raw).raw
+    switch = inferred[inferred["event"] == SWITCH]
+    names = _names(switch)
+    steps = pd.concat(
+        [_switches(switch, threads), _wakes(raw, threads, names), _forks(raw, threads)]
+    )
     steps = steps.sort_values(["thread", "time_ns", "order"], kind="stable", ignore_index=True)
     steps = steps[_takes_effect(steps)].reset_index(drop=True)
-    table = _intervals(steps, recorded)
-    table["name"] = table["thread"].map(_names(raw)).fillna("")
-    return _clipped(table.assign(run=run), window)[list(COLUMNS)].astype(COLUMNS)
+    states = _intervals(steps, recorded)
+    states["name"] = states["thread"].map(names).fillna("")
+    states = _clipped(states.assign(run=run), window)[list(COLUMNS)].astype(COLUMNS)
+    owners = _owners(header, raw, switch, recorded)
+    owners = owners.assign(run=run, is_program=owners["thread"].isin(threads))
+    return states, _clipped(owners, window)[list(OWNERS)].astype(OWNERS)
 
 
-def owners_of_recording(header: dict, raw: pd.DataFrame, path: str | Path) -> pd.DataFrame:
-    """`cpu_owners` of what `read_recording` returned; `path` is for messages."""
-    window, recorded, run = _times(header, path)
-    threads = with_children(raw, header_integers(header, "workload_pids", path))
-    raw = infer_switches(raw).raw
-    switch = raw[raw["event"] == SWITCH]
+def _owners(
+    header: dict, raw: pd.DataFrame, switch: pd.DataFrame, recorded: tuple[int, int]
+) -> pd.DataFrame:
+    """Who had each CPU while recording lasted: before its first switch, and after each."""
     first = switch.drop_duplicates("cpu")
-    before = pd.DataFrame({"cpu": first["cpu"], "time_ns": recorded[0]})
+    before = pd.DataFrame({"cpu": first["cpu"], "start_ns": recorded[0]})
     before = before.assign(thread=first["prev_pid"], name=first["prev_comm"].astype(str))
-    after = switch[["cpu", "time_ns"]].assign(
-        thread=switch["next_pid"], name=switch["next_comm"].astype(str)
-    )
+    after = switch[["cpu", "time_ns"]].rename(columns={"time_ns": "start_ns"})
+    after = after.assign(thread=switch["next_pid"], name=switch["next_comm"].astype(str))
     silent = sorted({buffer["cpu"] for buffer in header["buffers"]} - set(first["cpu"]))
-    quiet = pd.DataFrame({"cpu": silent, "time_ns": recorded[0]})
     ran = raw.drop_duplicates("cpu").set_index("cpu")["pid"]
+    quiet = pd.DataFrame({"cpu": silent, "start_ns": recorded[0]})
     quiet = quiet.assign(thread=quiet["cpu"].map(ran).fillna(UNKNOWN), name="")
-    table = pd.concat([before, after, quiet]).sort_values(["cpu", "time_ns"], kind="stable")
-    table = table.rename(columns={"time_ns": "start_ns"})
+    table = pd.concat([before, after, quiet]).sort_values(["cpu", "start_ns"], kind="stable")
     end_ns = table.groupby("cpu")["start_ns"].shift(-1).fillna(recorded[1])
-    name = table["name"].mask(table["thread"] == NOBODY, IDLE)
-    is_program = table["thread"].isin(threads)
-    table = table.assign(end_ns=end_ns, run=run, name=name, is_program=is_program)
-    return _clipped(table, window)[list(OWNERS)].astype(OWNERS)
-
-
-def _times(header: dict, path: str | Path) -> tuple[tuple[int, int], tuple[int, int], int]:
-    """The timed region, when recording began and ended, and the run."""
-    start_ns, end_ns, on_ns, off_ns = (
-        header_integer(header, name, path) for name in ("start_ns", "end_ns", "on_ns", "off_ns")
-    )
-    return (start_ns, end_ns), (on_ns, off_ns), header_integer(header, "run", path)
+    return table.assign(end_ns=end_ns, name=table["name"].mask(table["thread"] == NOBODY, IDLE))
 
 
 def _clipped(table: pd.DataFrame, window: tuple[int, int]) -> pd.DataFrame:
@@ -158,9 +157,9 @@ def _clipped(table: pd.DataFrame, window: tuple[int, int]) -> pd.DataFrame:
     return table[end_ns > start_ns].reset_index(drop=True)
 
 
-def _names(raw: pd.DataFrame) -> dict[int, str]:
+def _names(switch: pd.DataFrame) -> dict[int, str]:
     """The last name of each thread."""
-    switch = raw[raw["event"] == SWITCH].sort_values("time_ns", kind="stable")
+    switch = switch.sort_values("time_ns", kind="stable")
     known: dict[int, str] = {}
     for end in ("next", "prev"):
         last = switch.drop_duplicates(f"{end}_pid", keep="last")
@@ -182,10 +181,8 @@ def _steps(rows: pd.DataFrame, thread: str, state: object, order: int, cpu: str)
     )
 
 
-def _switches(raw: pd.DataFrame, threads: np.ndarray) -> pd.DataFrame:
+def _switches(switch: pd.DataFrame, threads: np.ndarray) -> pd.DataFrame:
     """Each switch of one of the threads to a CPU, and off it."""
-    raw = infer_switches(raw).raw
-    switch = raw[raw["event"] == SWITCH]
     onto = switch[switch["next_pid"].isin(threads)]
     off = switch[switch["prev_pid"].isin(threads)]
     bits, state = off["prev_state"].to_numpy(), np.full(len(off), _RUNNABLE)
@@ -196,7 +193,7 @@ def _switches(raw: pd.DataFrame, threads: np.ndarray) -> pd.DataFrame:
     )
 
 
-def _wakes(raw: pd.DataFrame, threads: np.ndarray) -> pd.DataFrame:
+def _wakes(raw: pd.DataFrame, threads: np.ndarray, names: dict[int, str]) -> pd.DataFrame:
     """Each wake-up of one of the threads, with who woke it."""
     order = np.lexsort((raw["time_ns"].to_numpy(), raw["cpu"].to_numpy()))
     raw = raw.iloc[order].reset_index(drop=True)
@@ -207,9 +204,9 @@ def _wakes(raw: pd.DataFrame, threads: np.ndarray) -> pd.DataFrame:
     waker = wakes["pid"].to_numpy()
     remote = np.isin(context, _REMOTE) | ((waker == 0) & (context == ""))
     steps["woken_by"] = np.select([remote, context != ""], [UNKNOWN, NOBODY], waker)
-    names = pd.Series(waker).map(_names(raw)).fillna("").to_numpy(dtype=object)
+    by = pd.Series(waker).map(names).fillna("").to_numpy(dtype=object)
     known = np.where(np.isin(context, _TIMERS), TIMER, context)
-    steps["woken_by_name"] = np.select([remote, context != ""], ["", known], names)
+    steps["woken_by_name"] = np.select([remote, context != ""], ["", known], by)
     return steps
 
 
@@ -247,7 +244,7 @@ def _interrupt(event: str, number: int, name: str) -> str:
 def _forks(raw: pd.DataFrame, threads: np.ndarray) -> pd.DataFrame:
     """The begin of each of the threads that was forked."""
     forks = raw[(raw["event"] == FORK) & raw["next_pid"].isin(threads)].assign(nowhere=UNKNOWN)
-    return _steps(forks, "next_pid", _RUNNABLE, -1, "nowhere")
+    return _steps(forks, "next_pid", _RUNNABLE, -1, "nowhere").assign(woken_by=forks["prev_pid"])
 
 
 def _takes_effect(steps: pd.DataFrame) -> np.ndarray:
@@ -271,9 +268,10 @@ def _intervals(steps: pd.DataFrame, recorded: tuple[int, int]) -> pd.DataFrame:
     steps = steps.sort_values(["thread", "time_ns", "order"], kind="stable", ignore_index=True)
     following = steps.groupby("thread")[["time_ns", "woken_by", "woken_by_name"]].shift(-1)
     asleep = steps["state"].isin((_SLEEPING, _DISK, _STOPPED))
+    forked_by = steps["woken_by"].where(steps["order"] < 0, UNKNOWN)
     table = steps.rename(columns={"time_ns": "start_ns"}).assign(
         end_ns=following["time_ns"].fillna(recorded[1]),
-        woken_by=following["woken_by"].where(asleep, UNKNOWN).fillna(UNKNOWN),
+        woken_by=following["woken_by"].fillna(UNKNOWN).where(asleep, forked_by),
         woken_by_name=following["woken_by_name"].where(asleep, "").fillna(""),
     )
     table = table[table["state"] != _ENDED]

@@ -1,0 +1,163 @@
+"""The critical path and its owners: of runs that were written down by hand, and of real runs into
+which something was planted.
+"""
+
+import os
+import subprocess
+import sys
+
+import pandas as pd
+import pytest
+
+from nbhelpers import Campaign, Cell, finished
+from nbhelpers.account.owners import critical_path, owners_of_path
+from nbhelpers.machine import doctor
+from nbhelpers.measurement import Attachment
+from nbhelpers.tracing import Tracer, read_traces, stolen_times
+from nbhelpers.tracing.campaign import read_cpu_owners, read_states
+from nbhelpers.workloads import nbody
+
+NO_EVENTS = pd.DataFrame(
+    columns=["run", "cpu", "kind", "source", "start_ns", "end_ns", "duration_ns"]
+)
+
+
+def states(*rows):
+    """Rows of (thread, start, end, state, cpu[, woken_by, its name])."""
+    rows = [(*row, *(-1, "")[len(row) - 5 :]) for row in rows]
+    names = ["thread", "start_ns", "end_ns", "state", "cpu", "woken_by", "woken_by_name"]
+    return pd.DataFrame(rows, columns=names).assign(run=0)
+
+
+def owners(*rows):
+    """Rows of (cpu, start, end, name, is_program)."""
+    names = ["cpu", "start_ns", "end_ns", "name", "is_program"]
+    return pd.DataFrame(rows, columns=names).assign(run=0)
+
+
+def owned(table, cpu_owners, marks=None, **more):
+    path = critical_path(table, marks)
+    assert path["start_ns"].iloc[0] == 0
+    assert (path["start_ns"].iloc[1:].to_numpy() == path["end_ns"].iloc[:-1].to_numpy()).all()
+    found = owners_of_path(path, cpu_owners, NO_EVENTS, NO_EVENTS, **more)
+    assert found["ns"].sum() == path["end_ns"].iloc[-1]
+    return found.set_index(["part", "owner"])["ns"].to_dict()
+
+
+def test_a_wait_is_passed_on_to_what_held_up_the_other_thread():
+    """Thread 1 waits for thread 2, whose CPU another process has for 40 ns."""
+    table = states(
+        (1, 0, 20, "running", 0),
+        (1, 20, 90, "sleeping", -1, 2, "work"),
+        (1, 90, 100, "running", 0),
+        (2, 0, 30, "running", 1),
+        (2, 30, 70, "runnable", 1),
+        (2, 70, 100, "running", 1),
+    )
+    had = owners(
+        (1, 0, 30, "work", True), (1, 30, 70, "backupd", False), (1, 70, 100, "work", True)
+    )
+    assert owned(table, had) == {("computing", "the program"): 60, ("runnable", "backupd"): 40}
+
+
+def test_what_a_thread_does_itself():
+    table = states(
+        (1, 0, 10, "running", 0),
+        (1, 10, 30, "sleeping", -1, 0, "timer"),
+        (1, 30, 35, "runnable", 0),
+        (1, 35, 45, "running", 0),
+        (1, 45, 60, "stopped", -1),
+        (1, 60, 70, "disk", -1),
+        (1, 70, 85, "sleeping", -1, 0, "irq:eth0"),
+        (1, 85, 95, "runnable", 0),
+        (1, 95, 100, "running", 0),
+    )
+    had = owners((0, 30, 35, "idle", False), (0, 85, 91, "idle", False), (0, 91, 95, "work", True))
+    assert owned(table, had, throttled_ns={0: 5}) == {
+        ("computing", "the program"): 25,
+        ("asleep", "own timer"): 20,
+        ("quota", "quota"): 5,
+        ("runnable", "idle CPU"): 6,
+        ("runnable", "own thread work"): 4,
+        ("stopped", "stop signal"): 15,
+        ("disk", "disk"): 10,
+        ("waiting", "irq:eth0"): 15,
+    }
+
+
+def test_at_a_barrier_that_spins_the_thread_that_came_last_counts():
+    """Both threads are always on a CPU or want to; by the marks thread 1 waits from 30 on."""
+    table = states(
+        (1, 0, 100, "running", 0),
+        (2, 5, 20, "running", 1, 1),
+        (2, 20, 60, "runnable", 1),
+        (2, 60, 100, "running", 1),
+    )
+    marks = pd.DataFrame(
+        [(1, 0, 30, 30), (1, 30, 82, 0), (1, 82, 100, 18), (2, 5, 80, 75), (2, 80, 100, 0)],
+        columns=["thread", "start_ns", "end_ns", "busy_ns"],
+    ).assign(run=0)
+    had = owners(
+        (1, 5, 20, "work", True), (1, 20, 60, "backupd", False), (1, 60, 100, "work", True)
+    )
+    assert owned(table, had, marks) == {
+        ("computing", "the program"): 18 + 20 + 15 + 5,
+        ("waiting", "barrier"): 2,
+        ("runnable", "backupd"): 40,
+    }
+
+
+def test_before_a_thread_was_forked_the_time_is_its_parents():
+    table = states(
+        (1, 0, 25, "running", 0),
+        (1, 25, 90, "sleeping", -1, 7, "child"),
+        (1, 90, 100, "running", 0),
+        (7, 20, 24, "runnable", -1, 1, ""),
+        (7, 24, 90, "running", 1),
+    )
+    found = owned(table, owners((1, 24, 90, "child", True)))
+    assert found == {("computing", "the program"): 96, ("runnable", "idle CPU"): 4}
+
+
+HOG = """import os, time
+os.sched_setaffinity(0, {1})
+os.nice(-15)
+end = time.time() + 0.15
+while time.time() < end: sum(range(9000))
+"""
+
+
+class Outsider(Attachment):
+    """A process named backupd has one of the CPUs for 150 ms, in some of the runs."""
+
+    def __init__(self, folder, runs):
+        self.folder, self.runs, self.count = folder, runs, 0
+        (folder / "backupd").symlink_to(sys.executable)
+
+    def released(self, t0_ns):
+        self.process = None
+        if self.count in self.runs:
+            self.process = subprocess.Popen(["./backupd", "-S", "-c", HOG], cwd=self.folder)
+        self.count += 1
+
+    def ended(self, pid):
+        assert self.process is None or self.process.wait() == 0
+
+
+@pytest.mark.alone
+def test_who_had_the_cpu_of_a_late_thread_is_the_owner(tmp_path, binaries):
+    """N-body has a barrier each step: both threads are late when one of them has no CPU."""
+    if doctor().capabilities.tracer != "tracepoints" or len(os.sched_getaffinity(0)) < 2:
+        pytest.skip("needs two CPUs and a user who may record tracepoints")
+    outsider = Outsider(tmp_path, {2, 5})
+    tracer = Tracer(tmp_path / "traces")
+    cell = Cell("traced", nbody(3000, 20), attachments=[tracer, outsider])
+    runs = finished(Campaign(tmp_path / "runs", [cell], runs=7).run())
+    path = critical_path(read_states(tmp_path / "traces", runs))
+    events = read_traces(tmp_path / "traces", runs)
+    stolen = stolen_times(tmp_path / "traces", runs)
+    table = owners_of_path(path, read_cpu_owners(tmp_path / "traces", runs), events, stolen)
+    lengths = runs.set_index("run")["region_seconds"] * 1e9
+    assert table.groupby("run")["ns"].sum().to_dict() == pytest.approx(lengths.to_dict(), abs=2)
+    taken_ms = table[table["owner"] == "backupd"].groupby("run")["ns"].sum() / 1e6
+    assert set(taken_ms[taken_ms > 20].index) == set(runs["run"].iloc[[2, 5]])
