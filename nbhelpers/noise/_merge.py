@@ -30,8 +30,13 @@ from ._vocabulary import (
 POLICY_NAMES = tuple(POLICIES)
 
 
-def from_table(events: pd.DataFrame) -> pd.DataFrame:
+THREADS = {"recorded": None, "raised": ("SCHED_OTHER", -20), "slices": ("SCHED_FIFO", 1)}
+
+
+def from_table(events: pd.DataFrame, threads: str = "recorded") -> pd.DataFrame:
     """Events that are to be injected, by CPU and start, with the policy each is injected with.
+
+    `threads` is what ordinary thread noise gets (`NoiseConfig.from_events`).
 
     Returns
     -------
@@ -47,6 +52,9 @@ def from_table(events: pd.DataFrame) -> pd.DataFrame:
     require_columns(events, ("cpu", "kind", "source", "start_ns", "duration_ns"), "events")
     kind = categories(events, "kind", ALL_KINDS)
     policy, priority = _injected_as(events, kind)
+    if instead := THREADS[threads]:
+        ordinary = (kind == "thread") & ~np.isin(policy.astype(str), REAL_TIME)
+        policy[ordinary], priority[ordinary] = instead
     table = pd.DataFrame(
         {
             "cpu": whole_numbers(events, "cpu", "events"),

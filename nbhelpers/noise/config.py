@@ -93,6 +93,7 @@ class NoiseConfig:
         merge: str = "improved",
         window_ns: int | None = None,
         provenance: Mapping | None = None,
+        threads: str = "recorded",
     ) -> "NoiseConfig":
         """Turn the noise events of one run into lists that can be replayed.
 
@@ -122,6 +123,16 @@ class NoiseConfig:
             `provenance["beyond_window_ns"]` says how much that is.
         provenance
             Further facts for the provenance: anything that JSON can hold.
+        threads
+            How ordinary thread noise (SCHED_OTHER, BATCH, IDLE) gets the CPU.
+
+            - "recorded": by policy and nice of the trace. Nice counts within a session and a
+              control group only, so that the replay may get another share.
+            - "raised": SCHED_OTHER at nice −20 (section 5.2 of the paper).
+            - "slices": SCHED_FIFO 1, for as long as the trace says that it had the CPU.
+
+            Of the excess that planted hogs cause, "recorded" brings back 0.88 to 1.74, "slices"
+            0.82 to 1.77, "raised" 1.07 to 4.5 (benchmarks/replayed_causes.py).
 
         Raises
         ------
@@ -133,8 +144,12 @@ class NoiseConfig:
             raise InputError(
                 f"unknown merge {merge!r}", fix=f"merge is one of {', '.join(_merge.MERGES)}"
             )
+        if threads not in _merge.THREADS:
+            raise InputError(
+                f"unknown threads {threads!r}", fix=f"use one of {', '.join(_merge.THREADS)}"
+            )
         require_one_run(events, "events", "delta_noise(events, average, runs, run=NUMBER)")
-        separate = _merge.from_table(events)
+        separate = _merge.from_table(events, threads)
         if not len(separate):
             raise InputError(
                 "nothing to inject: no event is left",
@@ -156,7 +171,9 @@ class NoiseConfig:
             )
         whole = {name: events.attrs[name] for name in PROVENANCE_ATTRS if name in events.attrs}
         beyond_ns = int(lists["duration_ns"].sum() - inside["duration_ns"].sum())
-        whole |= {"merge": merge, "beyond_window_ns": beyond_ns, **(provenance or {})}
+        whole |= {"merge": merge, "beyond_window_ns": beyond_ns}
+        whole |= {"threads": threads} if threads != "recorded" else {}
+        whole |= provenance or {}
         cpus = tuple(int(cpu) for cpu in np.unique(whole_numbers(events, "cpu", "events")))
         return cls(cpus, window_ns, plain_provenance(whole), _table(inside))
 

@@ -18,11 +18,11 @@ from ..noise import NoiseConfig, average_noise, delta_noise
 from ..noise.lost_time import loss_config, replayable_shares
 from ..outcomes import worst_first
 from ..tracing import with_stolen_time
+from .replays import SLOW_SHARE
 
 UNDISTURBED, KERNEL, BOTH, LOSSES = "undisturbed", "kernel", "kernel and hypervisor", "losses"
 BY_TIME, REPLAYABLE = "by time", "replayable"
 ENOUGH = 0.8  # of the excess: a replay of less cannot come near the anomaly
-SLOW_SHARE = 0.05  # a run that took less longer than the typical one is no anomaly
 
 
 @dataclass(frozen=True)

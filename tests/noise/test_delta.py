@@ -89,3 +89,20 @@ def test_which_run():
         delta_noise(events, none, runs, run=3)
     with pytest.raises(InputError, match="run 1 has no noise events"):
         delta_noise(events[events["run"] != 1], none, runs)
+
+
+def test_by_time_an_ordinary_run_leaves_nothing_and_a_new_source_stays_whole():
+    lengths = {0: [90, 10], 1: [60, 40], 2: [20, 80]}
+    rows = [
+        (run, "irq", "a", 10 * n, ns) for run, both in lengths.items() for n, ns in enumerate(both)
+    ]
+    table = pd.DataFrame(rows, columns=["run", "kind", "source", "start_ns", "duration_ns"])
+    hog = pd.DataFrame([(1, "thread", "hog", 500, 70)], columns=table.columns)
+    events = pd.concat([table, hog], ignore_index=True).assign(cpu=0, pid=0)
+    runs = runs_table([1.0, 2.0, 1.0])
+    average = average_noise(table.assign(cpu=0), runs_table([1.0, 1.0, 1.0]))
+    left = [delta_noise(events, average, runs.assign(seconds=1.0), run, "time") for run in range(3)]
+    assert [one["duration_ns"].sum() for one in left] == [0, 70, 0]
+    assert left[1]["source"].tolist() == ["hog"]
+    published = delta_noise(events, average, runs.assign(seconds=1.0), 0)
+    assert published["duration_ns"].sum() == 40, "the longer event keeps what it had beyond"

@@ -197,3 +197,28 @@ def test_a_source_that_is_not_text_is_written_as_one(tmp_path):
     config = NoiseConfig.from_events(events)
     written = json.loads(config.write(tmp_path / "c.json").read_text())
     assert written["cpus"]["0"][0][5] == "bad\\udc80name"
+
+
+@pytest.mark.parametrize(
+    ("threads", "expected"),
+    [
+        ("recorded", [("SCHED_OTHER", 5), ("SCHED_FIFO", 50), ("SCHED_FIFO", 7)]),
+        ("raised", [("SCHED_OTHER", -20), ("SCHED_FIFO", 50), ("SCHED_FIFO", 7)]),
+        ("slices", [("SCHED_FIFO", 1), ("SCHED_FIFO", 50), ("SCHED_FIFO", 7)]),
+    ],
+)
+def test_ordinary_threads_get_the_cpu_in_one_of_three_ways(threads, expected):
+    events = pd.DataFrame(
+        {
+            "run": 0,
+            "cpu": 0,
+            "kind": ["thread", "irq", "thread"],
+            "source": ["daemon", "timer", "real-time daemon"],
+            "start_ns": [0, 1000, 2000],
+            "duration_ns": 100,
+            "policy": ["SCHED_OTHER", "", "SCHED_FIFO"],
+            "priority": [5, 0, 7],
+        }
+    )
+    made = NoiseConfig.from_events(events, threads=threads).events()
+    assert list(zip(made["policy"], made["priority"])) == expected

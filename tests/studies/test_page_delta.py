@@ -8,6 +8,7 @@ import pytest
 
 from nbhelpers.errors import InputError
 from nbhelpers.noise import average_noise, delta_noise
+from nbhelpers.noise.delta import ordinary_runs
 from nbhelpers.places import shipped
 from nbhelpers.studies.baseline import Baseline, chosen_run
 
@@ -23,7 +24,9 @@ def as_the_page(events: pd.DataFrame, traced: pd.DataFrame, worst: int) -> dict:
     names = {"events": events.astype(dict.fromkeys(SOURCE, str)), "source": SOURCE}
     averaged = run_cells("20-delta-config", "average", lengths=lengths, **names)
     names |= {"average": averaged["average"], "lengths": lengths, "worst": worst}
-    return run_cells("20-delta-config", "delta", **names)
+    found = run_cells("20-delta-config", "delta", **names)
+    names |= {"mine": found["mine"], "cells": averaged["cells"], "seconds": lengths}
+    return found | {"beyond": run_cells("20-delta-config", "ours", **names)["beyond"]}
 
 
 def drawn_events(seed: int) -> pd.DataFrame:
@@ -61,6 +64,9 @@ def test_the_cells_and_the_library_agree_on_ties_too(seed):
     assert np.array_equal(theirs["duration_ns"], average["duration_ns"])
     delta = delta_noise(events, average, traced, run=1)
     pd.testing.assert_frame_equal(in_order(page["delta"]), in_order(delta), check_dtype=False)
+    usual = average_noise(events, ordinary_runs(traced))
+    beyond = delta_noise(events, usual, traced, run=1, method="time")
+    pd.testing.assert_frame_equal(in_order(page["beyond"]), in_order(beyond), check_dtype=False)
 
 
 def test_they_agree_on_recorded_traces():

@@ -9,6 +9,7 @@ import pytest
 from nbhelpers.answers import CANNOT_TELL, NO, YES
 from nbhelpers.injection.log import OUTCOMES, noise_ns
 from nbhelpers.report import published_table
+from nbhelpers.studies.replays import NOTHING
 from tests.cells import run_cells
 from tests.shown import Shown
 
@@ -39,21 +40,21 @@ def answered(anomaly: float, replayed: np.ndarray, undisturbed: np.ndarray) -> d
     ("replayed", "undisturbed", "word"),
     [
         (seconds(0.495), seconds(0.4), YES),
-        (seconds(0.45), seconds(0.4), NO),
-        (seconds(0.55), seconds(0.4), NO),
-        (seconds(0.51, spread=0.2), seconds(0.4), CANNOT_TELL),
-        (seconds(0.5), seconds(0.5), CANNOT_TELL),
+        (seconds(0.45), seconds(0.4), "50 % of it"),
+        (seconds(0.55), seconds(0.4), "150 % of it"),
+        (seconds(0.4, spread=0.01), seconds(0.4), NO),
+        (seconds(0.45, spread=0.4), seconds(0.4), CANNOT_TELL),
+        (seconds(0.495), seconds(0.49), NOTHING),
         (seconds(0.5, runs=1), seconds(0.4, runs=1), CANNOT_TELL),
     ],
 )
-def test_replays_are_as_slow_where_they_are_near_the_recorded_run_and_not_undisturbed(
-    replayed, undisturbed, word
-):
+def test_a_replay_is_judged_by_the_share_of_the_excess_that_comes_back(replayed, undisturbed, word):
     found = answered(0.5, replayed, undisturbed)["found"].answer
     assert found.answer == word and len(found.sentence.split()) <= 25
     if len(replayed) > 1:
-        assert found.value == pytest.approx(replayed.mean() / 0.5)
-        assert found.n == len(replayed) and found.low < found.value < found.high
+        share = (replayed.mean() - undisturbed.mean()) / (0.5 - undisturbed.mean())
+        assert found.value == pytest.approx(100 * share, abs=1e-6)
+        assert found.n == len(replayed) and found.low <= found.value <= found.high
     assert found.published == "8.57 % mean error (Persson et al. 2025, Table 7)"
 
 

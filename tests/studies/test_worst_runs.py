@@ -162,12 +162,12 @@ def answer(ratio: float, rounds: int = 20):
     return page(runs, cases, "answer")["found"].answer
 
 
-def test_slow_runs_are_explained_where_their_replay_is_as_slow():
+def test_slow_runs_are_explained_by_the_share_of_their_excess_that_comes_back():
     found = answer(1.0)
     assert found.answer == "an unknown cause" and "(25 ms)" in found.sentence
-    assert found.value == pytest.approx(1, abs=0.01) and found.n == 20
-    assert answer(0.7).answer == "nothing that was seen"
-    assert answer(0.95).answer == CANNOT_TELL
+    assert found.value == pytest.approx(100, abs=1) and found.n == 20
+    assert answer(0.75).answer == "an unknown cause: 51%"
+    assert answer(0.5).answer == "nothing that was seen"
     assert answer(1.0, rounds=2).answer == CANNOT_TELL
 
 
