@@ -131,8 +131,9 @@ class NoiseConfig:
             - "raised": SCHED_OTHER at nice −20 (section 5.2 of the paper).
             - "slices": SCHED_FIFO 1, for as long as the trace says that it had the CPU.
 
-            Of the excess that planted hogs cause, "recorded" brings back 0.88 to 1.74, "slices"
-            0.82 to 1.77, "raised" 1.07 to 4.5 (benchmarks/replayed_causes.py).
+            Of the excess that planted hogs cause, "recorded" brings back a median of 1.13 (0.88 to
+            1.74), "slices" 1.47 (0.82 to 1.77), "raised" 2.07 (1.07 to 4.4), on a busy machine, 10
+            sets of 10 rounds (benchmarks/replayed_causes.py).
 
         Raises
         ------
