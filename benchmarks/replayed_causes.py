@@ -10,7 +10,7 @@ excess of the disturbed runs, with its 95 % interval (bootstrap of rounds), and 
 
 Found beside other work (load 4 to 8; 10 sets of 10 rounds; program and hogs in autogroups at nice
 -20): by the recorded nice a median of 1.13 of the excess comes back (0.88 to 1.74), by slices 1.47
-(0.82 to 1.77), at nice -20 2.07 (1.07 to 4.4), with the delta by time; with the published one alike.
+(0.82 to 1.77), at nice -20 2.07 (1.07 to 4.4), with the delta by time; the published is alike.
 At nice 0 beside that work the published delta of a hog of 160 ms held 1,172 ms, and 2.0 to 2.8 of
 the excess came back. To replay only what ran while a thread of the program was ready to run was no
 nearer: on the same CPU 0.25 to 1.41, on any CPU 1.16 to 1.70.
