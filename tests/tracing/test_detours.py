@@ -7,6 +7,7 @@ import signal
 import subprocess
 import time
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -79,8 +80,18 @@ def test_being_stopped_is_seen(tmp_path):
     process = subprocess.Popen(
         [PROGRAM, "--seconds", "0.4", "--out", tmp_path / "d"], stdout=subprocess.PIPE, text=True
     )
-    time.sleep(0.15)
+    threads = Path(f"/proc/{process.pid}/task")
+
+    def stats():  # state, …, user time in ticks of 10 ms
+        return [path.read_text().rpartition(") ")[2].split() for path in threads.glob("*/stat")]
+
+    while (
+        len(stats()) < len(os.sched_getaffinity(0)) or min(int(words[11]) for words in stats()) < 5
+    ):
+        time.sleep(0.01)
     process.send_signal(signal.SIGSTOP)
+    while {words[0] for words in stats()} != {"T"}:
+        time.sleep(0.001)
     begin = time.monotonic_ns()
     time.sleep(0.05)
     process.send_signal(signal.SIGCONT)
