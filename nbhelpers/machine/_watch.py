@@ -182,7 +182,7 @@ def _fix(number: int | None, path: str) -> str:
             f"let the helper do it ({privileged.INSTALL}),"
             " or run as root, in a checkout that belongs to root"
             if os.geteuid()
-            else "even root may not do this here; see: make doctor"
+            else "even root may not here: run outside of a container, or without kernel lockdown"
         )
     return {
         errno.ENOENT: (

@@ -31,7 +31,11 @@ _HARMLESS = re.compile(
 
 @dataclass(frozen=True)
 class OfAnExtra(Action):
-    """In the place of an action whose extra is not installed: it cannot be done."""
+    """In the place of an action whose extra, which has the kind's name, is not installed: it cannot
+    be done.
+    """
+
+    kind: str
 
     @property
     def risk(self) -> str:
@@ -39,7 +43,8 @@ class OfAnExtra(Action):
         return "low"
 
     def possible(self, workload: Workload | None = None) -> Possible:
-        return Possible(False, "it comes with an extra that is not installed", "make doctor")
+        fix = f"make extra EXTRA={self.kind}"
+        return Possible(False, "it comes with an extra that is not installed", fix)
 
 
 KINDS: dict[str, Callable[..., Action]] = {
@@ -57,7 +62,7 @@ KINDS: dict[str, Callable[..., Action]] = {
     "cool-down": CoolDown,
     "latency": Latency,
     "interrupts-away": InterruptsAway,
-    "gpu": lambda **fields: OfAnExtra(),
+    "gpu": lambda **fields: OfAnExtra("gpu"),
 }
 
 

@@ -65,6 +65,7 @@ def test_every_kind_of_action_has_a_proof_of_its_own():
     for one in ACTING.values():
         for action in one.actions:
             assert type(action).check is not Action.check or isinstance(action, OfAnExtra), one.id
+            assert "doctor" not in action.possible().fix, "the doctor itself shows it"
             if isinstance(action, Environment):
                 assert set(action.variables) <= set(PROOFS), one.id
     assert len(KINDS) >= len({kind for one in ACTING.values() for kind in one.kinds})
