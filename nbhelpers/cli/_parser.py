@@ -155,6 +155,7 @@ _OF_VERB: dict[str, tuple[click.Parameter, ...]] = {
         _number("--ranks", "P", "simulated CPUs", 4096, click.IntRange(2)),
         _number("--seeds", "N", "replicates", 10),
     ),
+    "lab": (_text("--profile", "NAME", "whose parameters the copies have: recorded, quick, …"),),
     "verify": (click.Argument(["path"]),),
     "paper": (_text("--profile", "NAME", "smoke, quick or full (default: quick)"),),
     "pack": (_PROFILE, _text("--names", "NAMES", "keep, or further names to replace")),

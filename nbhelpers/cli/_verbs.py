@@ -219,7 +219,7 @@ def lab(arguments: SimpleNamespace) -> None:
     """Replaces this process by JupyterLab."""
     from ..lab import open_lab
 
-    open_lab("quick" if places.is_installed() else "recorded", [])
+    open_lab(arguments.profile or ("quick" if places.is_installed() else "recorded"), [])
 
 
 def paper(arguments: SimpleNamespace) -> Answer:

@@ -46,6 +46,7 @@ REPOSITORY = Path(__file__).resolve().parents[2]
         (["ab", "--new-env", "A", "--", "true"], "NAME=VALUE"),
         (["ab", "--new-env", "A=1"], "which program?"),
         (["run", "--shell", "true", "--", "true"], "give one of them"),
+        (["lab", "--profile", "nosuch"], "there is no profile 'nosuch'"),
         (["doctor", "--", "true"], "unexpected extra argument (true)"),
         (["run", "--region", "mark", "--", "true"], "marks"),
         (["run", "--report", "rate", "--", "true"], "NAME=REGEX"),
