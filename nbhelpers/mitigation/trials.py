@@ -27,6 +27,10 @@ TOO_FEW = "too few rounds"
 # changes of the run time, and of its variation, that count as none
 TIME_MARGIN = 0.02
 SPREAD_MARGIN = 0.1
+MARGINS = (
+    f"A change of the mean below {TIME_MARGIN:.0%}, or of the variation below"
+    f" {SPREAD_MARGIN:.0%}, counts as none."
+)
 
 Pair = tuple[pd.DataFrame, pd.DataFrame]
 _SIDES = ("treated", "untreated")
