@@ -18,6 +18,7 @@ from ..injection import Overheads, measure_overheads
 from ..injection.rules import may_realtime
 from ..measurement import calibrate, finished, recorded_runs
 from ..noise import average_noise
+from ..noise.delta import ordinary_runs
 from ..noise.lost_time import loss_delta
 from ..outcomes import worst_first
 from ..reading import read_json
@@ -162,10 +163,12 @@ class Baseline:
             return because(losses.head(0), NOT_RECORDED)
         return loss_delta(losses, self.account.runs, self.account.ordinary)
 
-    @cached_property
-    def average(self) -> pd.DataFrame:
-        """The noise that every traced run meets (`average_noise`), with one run in memory."""
-        return average_noise(each_trace(self.folder / "traces", self.traced), self.traced)
+    def average(self, method: str = "paper") -> pd.DataFrame:
+        """The noise that the method of `delta_noise` takes off (`average_noise`): of every traced
+        run, or by "time" of the ordinary ones. One run is in memory at a time.
+        """
+        runs = ordinary_runs(self.traced) if method == "time" else self.traced
+        return average_noise(each_trace(self.folder / "traces", runs), runs)
 
 
 def replay_limits(data: str | Path, measure: bool = False) -> dict:

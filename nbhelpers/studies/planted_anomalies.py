@@ -72,6 +72,7 @@ def traced_configs(
     recorded_only: bool = False,
     merge: str = "improved",
     traces: int = 5,
+    method: str = "paper",
 ) -> list[NoiseConfig]:
     """Trace runs under each schedule and turn the one of median run time into a noise config;
     nothing of the schedule itself is used.
@@ -93,6 +94,8 @@ def traced_configs(
     traces
         Traced runs of each case, in rounds of random order; of recorded ones as many as there are,
         but no more.
+    method
+        How the average is taken off, as in `delta_noise`.
 
     Returns
     -------
@@ -110,7 +113,7 @@ def traced_configs(
     )
     runs = runs[runs["round"] < traces]
     return [
-        _config(folder / "traces", runs[runs["cell"] == cell.name], average, merge)
+        _config(folder / "traces", runs[runs["cell"] == cell.name], average, merge, method)
         for cell in cells
     ]
 
@@ -120,7 +123,9 @@ def real_time_hog(schedule: Schedule) -> Hog:
     return Hog(schedule) if doctor().capabilities.fifo else Hog(schedule, priority=0)
 
 
-def _config(traces: Path, runs: pd.DataFrame, average: pd.DataFrame, merge: str) -> NoiseConfig:
+def _config(
+    traces: Path, runs: pd.DataFrame, average: pd.DataFrame, merge: str, method: str
+) -> NoiseConfig:
     run = median_run(runs)
     provenance = {
         "case": run["cell"].iloc[0],
@@ -128,9 +133,8 @@ def _config(traces: Path, runs: pd.DataFrame, average: pd.DataFrame, merge: str)
         "seconds": float(run["seconds"].iloc[0]),
         "seconds_of_all": sorted(map(float, runs["seconds"])),
     }
-    return NoiseConfig.from_events(
-        delta_noise(read_traces(traces, run), average, run), merge=merge, provenance=provenance
-    )
+    delta = delta_noise(read_traces(traces, run), average, run, method=method)
+    return NoiseConfig.from_events(delta, merge=merge, provenance=provenance)
 
 
 def median_run(runs: pd.DataFrame) -> pd.DataFrame:

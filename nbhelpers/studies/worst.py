@@ -15,6 +15,7 @@ import pandas as pd
 from ..errors import InputError
 from ..measurement import region_seconds
 from ..noise import NoiseConfig, average_noise, delta_noise
+from ..noise.delta import ordinary_runs
 from ..noise.lost_time import loss_config, replayable_shares
 from ..outcomes import worst_first
 from ..tracing import with_stolen_time
@@ -73,6 +74,7 @@ def worst_cases(
     losses: pd.DataFrame,
     count: int = 10,
     merge: str = "improved",
+    method: str = "paper",
     **limits: Any,
 ) -> list[WorstCase]:
     """The slowest runs, each with its delta: its noise less what every run has. Beside them the
@@ -93,6 +95,8 @@ def worst_cases(
         How many by time, and how many of those that can be replayed.
     merge
         What becomes of overlapping events of a CPU, as in `NoiseConfig.from_events`.
+    method
+        What is taken off, as in `delta_noise`.
     limits
         `shortest_ns` and `realtime` of `replayable_shares`.
 
@@ -108,11 +112,12 @@ def worst_cases(
             fix="choose fewer, or trace more runs",
         )
     everything = with_stolen_time(events, stolen)
-    averages = average_noise(events, runs), average_noise(everything, runs)
+    usual = ordinary_runs(runs) if method == "time" else runs
+    averages = average_noise(events, usual), average_noise(everything, usual)
     cases = []
     for place, chosen in enumerate(_chosen(runs, losses, count, limits), start=1):
         kernel, both = (
-            _config(noise, average, runs, chosen.run, merge)
+            _config(noise, average, runs, chosen.run, merge, method)
             for noise, average in zip((events, everything), averages)
         )
         # a loop's detours are of kind hardware, too, and nobody knows whose they are
@@ -157,7 +162,12 @@ def _of_losses(
 
 
 def _config(
-    events: pd.DataFrame, average: pd.DataFrame, runs: pd.DataFrame, run: int, merge: str
+    events: pd.DataFrame,
+    average: pd.DataFrame,
+    runs: pd.DataFrame,
+    run: int,
+    merge: str,
+    method: str,
 ) -> NoiseConfig | None:
-    delta = delta_noise(events, average, runs, run=run)
+    delta = delta_noise(events, average, runs, run=run, method=method)
     return NoiseConfig.from_events(delta, merge=merge) if (delta["duration_ns"] > 0).any() else None
