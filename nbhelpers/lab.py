@@ -11,7 +11,6 @@ import os
 import sys
 from collections.abc import Mapping
 from html import escape
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,11 +18,12 @@ import pandas as pd
 
 from .answers import Answer, Answered, read_answer
 from .errors import InputError, NoisebookError
-from .files import digest, write_json
+from .files import write_json
 from .places import HOME, is_installed, results, shipped
 from .profiles import adopted, parameters_of
 from .reading import read_json
 from .stage_line import stage_seconds
+from .stages import cells_digest
 from .study import NO_STAGES, PAPER, Study, notebook_files, question
 
 if TYPE_CHECKING:
@@ -64,12 +64,12 @@ def working_copies(profile: str) -> tuple[Path, list[str]]:
     changed = []
     for source in notebook_files().values():
         content, copy = _copied(source, name, folder), folder / source.name
-        here = _cells_digest(read_json(copy)) if copy.exists() else None
+        here = cells_digest(read_json(copy)) if copy.exists() else None
         if here not in (None, made.get(source.stem)):
             changed.append(source.stem)
-        elif here != _cells_digest(content):
+        elif here != cells_digest(content):
             write_json(copy, content, 1)
-            made[source.stem] = _cells_digest(content)
+            made[source.stem] = cells_digest(content)
     write_json(record, made)
     return folder, changed
 
@@ -105,12 +105,6 @@ def with_values(source: str, values: Mapping[str, Any]) -> str:
             kind = ast.unparse(one.annotation)
             lines[one.lineno - 1 : one.end_lineno] = [f"{name}: {kind} = {values[name]!r}"]
     return "\n".join(lines)
-
-
-def _cells_digest(content: dict) -> str:
-    """Digest of what somebody may have typed; outputs and counts do not matter."""
-    cells = ((cell["cell_type"], "".join(cell["source"])) for cell in content["cells"])
-    return digest(*chain.from_iterable(cells))
 
 
 # ---- contents ------------------------------------------------------------------------------------

@@ -40,9 +40,9 @@ _SET_PARENT_DEATH_SIGNAL = 1  # prctl(2)
 _FOR_PAPER = (".png", ".svg", ".pdf", ".html", ".tex")
 
 
-def notebook_digest(path: Path) -> str:
+def cells_digest(content: dict) -> str:
     """Digest of a notebook's cells; outputs, counts and metadata do not matter."""
-    cells = read_json(path)["cells"]
+    cells = content["cells"]
     return digest(
         *(part for cell in cells for part in (cell["cell_type"], "".join(cell["source"])))
     )
@@ -96,7 +96,7 @@ def _wanted(stage: str, profile: str) -> dict:
     stamp = _stamp(stage, profile, "wanted")
     loaded = read_json(stamp)["code"] if stamp.exists() else {}
     return {
-        "notebook": notebook_digest(notebook_of(stage)),
+        "notebook": cells_digest(read_json(notebook_of(stage))),
         "parameters": parameters_of(stage, profile),
         "code": digests(loaded),
         **_measures_with(stage, profile),
