@@ -71,8 +71,8 @@ def most(campaigns: int) -> int:
 
 def test_few_pages_without_any_effect_have_a_false_verdict():
     """With pairs as units 39 to 51 % of such pages are wrong."""
-    first = pages_without_effects(8, traces=2, slowdown=1.3, seed=41)
-    second = pages_without_effects(8, traces=4, slowdown=1.0, seed=42)
+    first = pages_without_effects(5, traces=2, slowdown=1.3, seed=41)
+    second = pages_without_effects(5, traces=4, slowdown=1.0, seed=42)
     for name in first:
         pages = first[name] + second[name]
         assert report(pages, name) <= most(len(pages))
