@@ -73,13 +73,27 @@ def pytest_configure(config):
     hypothesis.settings.load_profile("noisebook")
 
 
+def pytest_ignore_collect(collection_path, config):
+    """Of the two parts of `make test`, each reads the files of its own tests only."""
+    if not collection_path.name.startswith("test_"):
+        return None
+    marks, listed = config.option.markexpr, is_alone(collection_path)
+    others = not listed and "alone" not in collection_path.read_text()
+    return (listed if "not alone" in marks else "alone" in marks and others) or None
+
+
+def is_alone(path: Path) -> bool:
+    """Whether the tests of a file run one by one."""
+    name = os.path.relpath(path, REPOSITORY / "tests")
+    return name.startswith(ALONE) and not name.startswith(SHARED)
+
+
 def pytest_collection_modifyitems(config, items):
     """Tests of ALONE are marked `alone`; `make test` tries every property on fewer
     examples than the test says.
     """
     for item in items:
-        path = item.nodeid.removeprefix("tests/")
-        if path.startswith(ALONE) and not path.startswith(SHARED):
+        if is_alone(item.path):
             item.add_marker("alone")
     if SHORT not in config.option.markexpr:
         return
