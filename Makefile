@@ -84,6 +84,8 @@ check: $(ENV)
 	@$(CHECK_ALL)
 format: $(ENV)
 	@$(CHECK_ALL) format
+# where it is set, every program of the tests would compile the library anew
+test: export PYTHONDONTWRITEBYTECODE =
 test: build/c-parts
 	@s=0; $(CHECK_ALL) || s=1; $(python) -m pytest -m "not long and not alone" -n auto --maxprocesses 8 --dist worksteal || \
 	    $(AGAIN) -m "not long and not alone" || s=1; \

@@ -12,6 +12,8 @@ from pathlib import Path
 import hypothesis
 import pytest
 
+from nbhelpers.schemas import jsonschema
+
 from .pages import browser, chromium
 
 REPOSITORY = Path(__file__).resolve().parents[1]
@@ -58,6 +60,7 @@ def pytest_configure(config):
     """What is started from a script with & or by nohup ignores these signals, and so would every
     program that tests start and interrupt.
     """
+    jsonschema()  # in its fast way, before a test imports nbformat: 3 s a process
     if worker := os.environ.get("PYTEST_XDIST_WORKER"):  # a measuring lock and journals of its own
         state = Path(tempfile.gettempdir()) / f"noisebook-tests-{os.getuid()}-{worker}"
         os.environ.setdefault("NOISEBOOK_STATE", str(state))
