@@ -52,9 +52,10 @@ def figure_attribution(
     runs = finished_rows(runs, (explanation.outcome, *explanation.features))
     with style():
         size = (width_in, _height_in(explanation))
-        figure, (left, right) = plt.subplots(
-            1, 2, width_ratios=[1, 2.2], figsize=size, layout="none", gridspec_kw=_edges(*size)
-        )
+        figure = plt.figure(figsize=size, layout="none")
+        left, right = figure.subplots(1, 2, width_ratios=[1, 2.2])
+        x, y = 1 / size[0], 1 / size[1]
+        figure.subplots_adjust(LEFT_IN * x, BELOW_IN * y, 1 - RIGHT_IN * x, 1 - ABOVE_IN * y, 0.05)
         _draw_classes(left, explanation, runs[explanation.outcome].to_numpy(float))
         right.set_axis_off()
         if explanation.tree is not None:
@@ -64,17 +65,6 @@ def figure_attribution(
             right.text(0.5, 0.5, words, ha="center", va="center", transform=right.transAxes)
         right.set(xticks=[], yticks=[])  # hidden ones would be laid out all the same
     return figure
-
-
-def _edges(width_in: float, height_in: float) -> dict[str, float]:
-    """Where the axes lie, as shares of the figure."""
-    return {
-        "left": LEFT_IN / width_in,
-        "right": 1 - RIGHT_IN / width_in,
-        "bottom": BELOW_IN / height_in,
-        "top": 1 - ABOVE_IN / height_in,
-        "wspace": 0.05,
-    }
 
 
 def _height_in(explanation: Explanation) -> float:
