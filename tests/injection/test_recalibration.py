@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from nbhelpers.injection import Injector, Overheads, Rules, make_plan
+from nbhelpers.injection import Injector, Overheads, make_plan
 from nbhelpers.injection._machine_state import differences, machine_state
 from nbhelpers.injection.costs import ExitCost
 from nbhelpers.injection.recalibration import bias_of, refreshed
@@ -46,19 +46,6 @@ def events(error_us: float, spread_us: float = 0.5, count: int = 40) -> pd.DataF
     return pd.DataFrame(
         {"length_us": length_us, "wake_us": 20.0, "over_us": 0.05, "beyond_us": costs_us}
     )
-
-
-def test_young_overheads_of_the_same_machine_stay(alone, monkeypatch):
-    monkeypatch.setattr(module, "replayed_costs", lambda *_: pytest.fail("measured"))
-    plan = make_plan(CONFIG, overheads=measured(age_s=30))
-    assert refreshed(plan) == (plan, "")
-
-
-def test_a_fixed_exit_cost_is_never_checked(alone, monkeypatch):
-    monkeypatch.setattr(module, "replayed_costs", lambda *_: pytest.fail("measured"))
-    rules = Rules(exit_cost_us=7)
-    plan = make_plan(CONFIG, rules=rules, overheads=measured(age_s=10_000, state={}))
-    assert refreshed(plan) == (plan, "")
 
 
 def test_a_check_that_finds_no_bias_is_not_repeated_at_once(alone, monkeypatch):

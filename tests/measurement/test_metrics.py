@@ -241,16 +241,6 @@ def test_counts_of_counters_that_took_turns_are_scaled_and_their_share_is_said()
     )
 
 
-def test_ratios_of_counters():
-    layer = MetricLayer(find_layer("hardware"))
-    layer.readers = [Planted({})]
-    layer.armed(os.getpid())
-    layer.readers = [Planted({"cycles": 3000, "cycles@enabled_ns": 1000, "instructions": 6000})]
-    columns = layer.after({})
-    assert columns["instructions_per_cycle"] == 2 and columns["frequency_ghz"] == 3
-    assert "branch_miss_share" not in columns and not any("@" in name for name in columns)
-
-
 class Planted(MetricReader):
     """Counters as they stand."""
 

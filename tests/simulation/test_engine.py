@@ -4,9 +4,7 @@ import numpy as np
 import pytest
 
 from nbhelpers.errors import InputError
-from nbhelpers.places import knowledge
-from nbhelpers.reading import read_yaml
-from nbhelpers.simulation import LogGOPS, Noise, known_network, pareto, patterns, periodic
+from nbhelpers.simulation import LogGOPS, Noise, pareto, patterns, periodic
 from nbhelpers.simulation.engine import Deadlock, simulate
 from nbhelpers.simulation.schedule import Schedule, ScheduleError
 
@@ -316,17 +314,3 @@ def test_synthetic_traces_take_their_share():
         took_ns = simulate(patterns.compute(1, 50 * 10**9), noise=Noise.on_ranks(trace, 1))
         expected_ns = 50e9 / (1 - trace.overhead)
         assert took_ns.makespan_ns == pytest.approx(expected_ns, rel=0.02)
-
-
-def test_networks_are_known():
-    known = read_yaml(knowledge() / "networks.yml", "networks")["networks"]
-    assert {"published", "measured", "unverified"} >= {one["status"] for one in known.values()}
-    assert min(len(one["source"]) for one in known.values()) > 10
-    assert known_network("alps") == LogGOPS(1900, 230, 0, 0.079, 0, 4096)
-    for name in known:
-        assert simulate(patterns.dissemination(8, 1000), known_network(name)).makespan_ns > 0
-    with pytest.raises(InputError, match="alps"):
-        known_network("alpes")
-    with pytest.raises(InputError, match="no time"):
-        LogGOPS(L=-1)
-    assert LogGOPS().scaled(L=0.1, g=0.1) == LogGOPS(L=250, g=100)

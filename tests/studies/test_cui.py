@@ -16,7 +16,6 @@ from nbhelpers.machine import Cpu, Topology
 from nbhelpers.report import published_table
 from nbhelpers.statistics.claims import INCONCLUSIVE, NOT_MEASURABLE, REPRODUCED, REVERSED
 from nbhelpers.studies.cui.campaign import STREAM_TIMES, runtime_design
-from nbhelpers.studies.cui.tables import smt_pair, why_not
 from nbhelpers.studies.design import Design
 from nbhelpers.studies.findings import findings_table
 from nbhelpers.workloads import binary_folder, configurations
@@ -116,18 +115,6 @@ def test_the_papers_table_is_judged_by_the_same_rule(made):
     between = table[table["finding"].str.contains("means of runs, TP / one")].iloc[0]
     assert between.paper_verdict == INCONCLUSIVE  # one run of Dardel is slow by a tenth
     assert table.loc[0, "paper_why"].startswith("its table 2 has the means of runs")
-
-
-def test_what_a_figure_lacks_it_says():
-    assert smt_pair(DESIGN) == ("ST", "MT")
-    assert why_not(DESIGN, "ST", "MT") == "each core runs one thread"
-    assert why_not(DESIGN, "TP-one-node", "TP-two-nodes") == "there is one NUMA node"
-    assert why_not(DESIGN, "TP", "Rm") == ""
-    cpus = tuple(Cpu(cpu, cpu % 4, 0, 0, ((cpu + 4) % 8,)) for cpu in range(8))
-    many = Design(
-        configurations(Topology(cpus)), ("TP-ST4", "TP-MT4", "TP-ST2", "TP-MT2"), ("gcc",), {}, {}
-    )
-    assert smt_pair(many) == ("TP-ST4", "TP-MT4")
 
 
 @pytest.mark.skipif(not (binary_folder() / "schedbench").exists(), reason="not built")

@@ -77,13 +77,6 @@ def test_what_is_lost_beyond_the_injected_noise_is_found_and_answered(beyond, ef
     assert shown.answer.published.startswith("POP amplifies: 1900 %")
 
 
-def test_the_papers_claims_are_judged_in_its_direction():
-    runs = pd.concat([made_runs(0.03), made_runs(0.03, "halo3d", "timer")], ignore_index=True)
-    shown, _ = page("accumulated", "claims", runs=runs)
-    verdicts = shown.tables["verdicts"].set_index("program")["verdict"]
-    assert verdicts.to_dict() == {"halo2d": "reproduced", "halo3d": "reversed"}
-
-
 def both_ways(*cases):
     """Runs at random phases and co-scheduled; a case is its program and what each loses."""
     parts = []

@@ -76,13 +76,6 @@ def test_where_nothing_differs_and_the_runs_are_many_there_is_no_effect():
     assert set(said.values()) == {NONE}
 
 
-def test_noise_that_slows_nothing_measures_nothing():
-    table = findings_table(persson_findings(made_runs({}), DESIGN))
-    heavy = table[table["finding"].str.contains("slowdown ")]
-    assert len(heavy) == 3 and set(heavy["verdict"]) == {NOT_MEASURABLE}
-    assert heavy["why"].str.startswith("that the noise replayed here is heavy is not shown").all()
-
-
 def test_half_of_the_cpus_is_another_treatment_than_an_eighth():
     two = configurations(Topology(tuple(Cpu(cpu, cpu, 0, 0, ()) for cpu in range(2))))
     small = dataclasses.replace(DESIGN, listed=two)

@@ -158,19 +158,6 @@ def test_the_other_thread_of_a_core_is_no_free_cpu(monkeypatch):
         _ = Place(victim("compute", (0, 3)), 1.0, 1.0, 1.0).last_cpu
 
 
-def test_threads_that_would_share_a_cpu_are_not_moved():
-    with pytest.raises(Unavailable, match="keeps 2.0 CPUs busy"):
-        dose_cells(factors()["cpu-migrations"], victim("compute"), 2.0, 2.0)
-
-
-def test_a_factor_that_nobody_can_inject_says_why(tmp_path):
-    reasons = {name: one.not_injected for name, one in factors().items() if one.not_injected}
-    assert {"context-switches", "kernel-threads", "softirqs", "interrupts"} <= set(reasons)
-    assert not set(reasons) & set(INJECTED)
-    proof = prove_cause(reported("softirqs"), victim("compute"), tmp_path)
-    assert reasons["softirqs"] in proof.sentence
-
-
 # ---- what competed counts as not injected --------------------------------------------------------
 
 

@@ -7,12 +7,11 @@ import pandas as pd
 import pytest
 
 from nbhelpers.report import published_results, published_table
-from nbhelpers.simulation import LogGOPS, patterns, periodic
-from nbhelpers.studies.scale.experiments import balance, communication_share, variations
+from nbhelpers.simulation import LogGOPS, patterns
+from nbhelpers.studies.scale.experiments import communication_share
 from nbhelpers.studies.scale.results import application_results
 
 RECORDED = Path(__file__).parents[2] / "data/recorded/80-noise-at-scale"
-SHAPES = {"10 Hz x 2500 us": periodic(10, 2500), "1000 Hz x 25 us": periodic(1000, 25)}
 
 
 def test_the_share_of_communication_is_what_is_not_computation():
@@ -20,24 +19,6 @@ def test_the_share_of_communication_is_what_is_not_computation():
     schedule = patterns.loop(patterns.barrier(2), 3, 6000)
     # each step: 6 us of computation, and 2 us of a message in both directions
     assert communication_share(schedule, network) == pytest.approx(2 / 8)
-
-
-def test_variations_are_less_the_overhead_and_halos_communicate_more():
-    table = variations(SHAPES, 8, share=0.01, seeds=2, calls=20)
-    assert {"POP", "SAGE", "CTH", "bcast"} == set(table["application"])
-    assert (table["low"] <= table["net"]).all() and (table["net"] <= table["high"]).all()
-    halos = table[(table["varied"] == "halo") & (table["noise"] == "1000 Hz x 25 us")]
-    assert halos["communication_share"].is_monotonic_increasing
-
-
-def test_a_network_with_less_bandwidth_is_compared_with_the_balanced_one():
-    table = balance(SHAPES, 8, share=0.01, seeds=6, factors=(1, 64))
-    first, slow = (table[table["factor"] == factor] for factor in (1, 64))
-    assert (first["change"] == 0).all() and (first["verdict"] == "").all()
-    shares = (part["communication_share"].to_numpy() for part in (first, slow))
-    assert np.less(*shares).all() and (slow["verdict"] != "").all()
-    cth = slow[(slow["application"] == "CTH") & (slow["noise"] == "1000 Hz x 25 us")].iloc[0]
-    assert cth["verdict"] == "reproduced" and cth["change"] < -0.005
 
 
 def systems(application: str, slowdowns: list[float]) -> pd.DataFrame:
