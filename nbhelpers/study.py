@@ -94,8 +94,8 @@ class Study:
         if self.profile not in PROFILES and not profile_file(self.profile).is_file():
             raise InputError(
                 f"there is no profile '{self.profile}'",
-                fix=how_to(f"paper PROFILE={'|'.join(PROFILES[1:])}")
-                + "; one of your own by its file: PROFILE=path/to/mine.yml",
+                fix=f"{how_to('paper PROFILE=quick')}; there are {', '.join(PROFILES[1:])}; one of"
+                " your own by its file: PROFILE=path/to/mine.yml",
             )
         if self.profile == "recorded" and is_installed():
             raise InputError(

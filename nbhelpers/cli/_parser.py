@@ -121,7 +121,7 @@ _OF_PROGRAM = (
     _number("--timeout", "SECONDS", "a run that takes longer is killed (default: 60)", 0.0),
     _text("--folder", "FOLDER", "keeps everything, so that the same command goes on"),
 )
-_RUNS = _number("--runs", "N", "how many runs")
+_RUNS = _number("--runs", "N", "how many runs, at least 2", 0, click.IntRange(2))
 _PROFILE = click.Option(["--profile"], required=True)
 _OF_VERB: dict[str, tuple[click.Parameter, ...]] = {
     "run": (_RUNS,),

@@ -9,6 +9,7 @@ import fnmatch
 import html
 import json
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -207,10 +208,8 @@ def named_mitigation(name: str) -> Mitigation:
         There is none.
     """
     if name not in mitigations():
-        raise InputError(
-            f"there is no mitigation '{name}'",
-            fix="list them: mitigation.available_mitigations()",
-        )
+        near = get_close_matches(name, mitigations(), 3, 0.5) or sorted(mitigations())
+        raise InputError(f"there is no mitigation '{name}'", fix=f"one of {', '.join(near)}")
     return mitigations()[name]
 
 

@@ -265,5 +265,6 @@ def _check_region_and_outcome(workload: Workload, where: str) -> None:
         raise InputError(
             f"the outcome '{workload.outcome}' is no report of the program",
             where=where,
-            fix=(f"choose one of {', '.join(outcomes)}, or describe it: reports=[Report(…)]"),
+            fix=f"choose one of {', '.join(outcomes)}, or describe it: reports=[Report(…)], on the"
+            f" command line --report '{workload.outcome}=(?P<value>[0-9.]+)'",
         )

@@ -22,6 +22,8 @@ END
 }
 
 find_compilers() {
+    [ -z "$SYCLCXX" ] || command -v "${SYCLCXX%% *}" >/dev/null || fail "There is no SYCL compiler '$SYCLCXX'." \
+        "  what to do: give its path: make sycl SYCLCXX=/path/of/icpx; or leave it out: make sycl"
     CXX=${CXX:-$(command -v g++ || command -v clang++ || true)}
     [ -n "$SYCLCXX" ] || [ -n "$CXX" ] || fail "There is no C++ compiler: neither g++ nor clang++." \
         "  what to do: on Debian or Ubuntu: apt-get install g++ libc6-dev"
