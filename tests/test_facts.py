@@ -6,7 +6,6 @@ import pandas as pd
 
 from nbhelpers.facts import facts_html
 from nbhelpers.measurement import Campaign, Cell
-from nbhelpers.studies.program_study import ProgramStudy, program_from_options
 from nbhelpers.workloads import program
 
 
@@ -34,9 +33,3 @@ def test_a_campaign_says_how_far_it_is(tmp_path):
     table = re.findall(f"<tr>{cell * 5}", found)
     assert table == [("one", "true", "Rm", "none", "3"), ("two", "true", "Rm", "x", "3")]
     assert rows(cells[0].workload._repr_html_())["time limit (s)"] == "7"
-
-
-def test_a_study_of_a_program_measures_nothing_to_be_shown(tmp_path):
-    study = ProgramStudy(program_from_options("sleep 0.01"), tmp_path / "study")
-    assert rows(study._repr_html_())["answers so far"] == "0 of 8"
-    assert not list(tmp_path.rglob("runs.jsonl"))

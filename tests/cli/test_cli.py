@@ -15,7 +15,6 @@ import pytest
 from nbhelpers.cli import DONE, PROGRAM_FAILED, REFUSED, STOPPED, main
 from nbhelpers.errors import InputError
 from nbhelpers.noise import Signature
-from nbhelpers.studies.program_study.options import program_from_options
 from nbhelpers.studies.program_study.plan import plan_study
 
 from ..processes import run_python
@@ -122,17 +121,6 @@ def test_ctrl_c_keeps_what_was_measured_and_says_how_to_go_on(tmp_path, binaries
     assert process.returncode == STOPPED and "Traceback" not in errors
     assert f"kept in {folder}; the same command goes on" in errors
     assert log.read_text().count("\n") >= 2
-
-
-def test_a_description_in_plain_words_is_that_of_program():
-    options = {"seconds": r"(?P<seconds>[0-9]+)", "lines": ["^a", "^b"]}
-    mine = program_from_options("sleep 1", **options, timeout_s=7, threads=2)
-    assert (mine.region.kind, mine.region.begin, mine.timeout_s) == ("lines", "^a", 7)
-    assert ("OMP_NUM_THREADS", "2") in mine.env
-    with pytest.raises(InputError, match="both"):
-        program_from_options("true", shell="true")
-    with pytest.raises(InputError, match="3 patterns"):
-        program_from_options("true", lines=["a", "b", "c"])
 
 
 def test_the_plan_keeps_to_the_time_and_refuses_too_little():

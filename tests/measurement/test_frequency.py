@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from nbhelpers.measurement import run_once
-from nbhelpers.measurement.frequency import FrequencyLogger, temperature_c
+from nbhelpers.measurement.frequency import FrequencyLogger
 from nbhelpers.workloads import nbody
 
 from ..trees import write_tree
@@ -15,12 +15,6 @@ FREQUENT = {
     f"/sys/devices/system/cpu/cpu{cpu}/cpufreq/scaling_cur_freq": str(2_000_000 + 100_000 * cpu)
     for cpu in range(4)
 }
-
-
-def test_the_hottest_zone_counts(tmp_path):
-    zones = {f"/sys/class/thermal/thermal_zone{at}/temp": f"{at + 40}000" for at in range(3)}
-    assert temperature_c(write_tree(tmp_path, zones)) == 42
-    assert temperature_c(tmp_path / "none") is None
 
 
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs a spare CPU")

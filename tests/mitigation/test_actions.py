@@ -114,13 +114,6 @@ def test_two_actions_of_one_mitigation_are_both_in_force(binaries):
     assert (row["status"], row["mitigation"]) == ("ok", "Confined+Niced")
 
 
-def test_what_can_not_be_automated_is_told_with_its_commands():
-    with pytest.raises(Unavailable, match="isolcpus"):
-        treat_workload("boot-isolation", program("true"))
-    with pytest.raises(InputError, match="no mitigation 'nonsense'"):
-        treat_workload("nonsense", program("true"))
-
-
 def test_a_setting_that_is_not_offered_or_not_there_is_refused_with_the_reason(tmp_path):
     choice = tmp_path / "enabled"
     choice.write_text("always [madvise] never\n")

@@ -143,13 +143,6 @@ def test_a_burst_that_meets_an_event_is_added_to_it():
     assert by_interval(events) == {(0, 0): 6 * MS}
 
 
-def test_what_is_left_out_is_stated():
-    rows = [(0, 0, 10, 11, "slow_core"), (0, 90, 100, 4, "slow_core")]
-    config = loss_config(table(rows), WINDOW_NS)
-    assert config.events()["duration_ns"].sum() == 12 * MS
-    assert config.provenance["lost_ns"] == 12 * MS and config.provenance["left_out_ns"] == 3 * MS
-
-
 def test_the_gate_counts_the_cpu_that_lost_most():
     rows = [
         (0, 0, 10, 5, "slow_core"),

@@ -3,14 +3,12 @@ beside the published results.
 """
 
 import matplotlib
-import numpy as np
 import pandas as pd
-import pytest
 
 matplotlib.use("Agg")
 
 
-from nbhelpers.report import published_results, published_table
+from nbhelpers.report import published_results
 
 CURVES = pd.DataFrame({"noise": [*"aaabbb"], "ranks": [2, 8, 64] * 2})
 CURVES["median"] = [1, 2, 20, 1, 1, 1.5]
@@ -26,11 +24,3 @@ def test_ours_stand_in_their_rows_and_the_rest_is_empty():
     assert table.loc[["pop-scale", "one-mib"], "published"].tolist() == ["> 2", "< 1"]
     accepted = table.loc[["POP 1000 Hz x 25 us", "pop-scale"], "accepted"]
     assert accepted.tolist() == ["1.24–1.36", "> 1.99"]
-
-
-@pytest.mark.parametrize("name", ["hoefler2010-slides1", "beckman2006-text1", "ferreira2008-text1"])
-def test_names_are_unique_and_ranges_are_ranges(name):
-    table = published_table(name)
-    assert table["result"].is_unique
-    for kind in ("published", "reference"):
-        assert not np.any(table[f"{kind}_low"] > table[f"{kind}_high"])

@@ -303,14 +303,3 @@ def test_a_subset_is_noisy_and_keeps_its_phases():
     assert (some.rank_trace >= 0).sum() == 2
     result = simulate(patterns.compute(16, 5_000_000), noise=some)
     assert (result.noise_ns > 0).tolist() == [rank in (2, 5) for rank in range(16)]
-
-
-def test_synthetic_traces_take_their_share():
-    for trace, share in (
-        (periodic(1000, 100), 0.1),
-        (pareto(500, 10, 2.5, 1e6, seconds=20), 0.0083),
-    ):
-        assert trace.overhead == pytest.approx(share, rel=0.1)
-        took_ns = simulate(patterns.compute(1, 50 * 10**9), noise=Noise.on_ranks(trace, 1))
-        expected_ns = 50e9 / (1 - trace.overhead)
-        assert took_ns.makespan_ns == pytest.approx(expected_ns, rel=0.02)

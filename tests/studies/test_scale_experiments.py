@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from nbhelpers.report import published_results, published_table
+from nbhelpers.report import published_results
 from nbhelpers.simulation import LogGOPS, patterns
 from nbhelpers.studies.scale.experiments import communication_share
 from nbhelpers.studies.scale.results import application_results
@@ -39,16 +39,6 @@ def test_no_row_takes_the_largest_of_several_noises():
 
 def recorded(name: str) -> pd.DataFrame:
     return pd.read_csv(RECORDED / f"{name}.csv", comment="#", keep_default_na=False)
-
-
-def test_published_skeletons_communicate_what_was_published():
-    """All but the talk's Sweep3D, which was a larger problem than that of the trace."""
-    known = published_table("hoefler2010-skeletons1").dropna(subset="published")
-    off = known[(known["ours"] / known["published"] - 1).abs() > 0.2]
-    assert len(known) == 18
-    assert off[["application", "quantity"]].to_numpy().tolist() == [
-        ["Sweep3D", "messages (million), 32,768 ranks"]
-    ]
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import median_abs_deviation, trim_mean
+from scipy.stats import trim_mean
 
 from nbhelpers.report import published_table, save_table
 from nbhelpers.studies.findings import findings_table
@@ -162,23 +162,6 @@ def test_a_model_that_came_later_is_compared_with_the_runs_of_its_own_time():
     found = findings_table(persson_findings(both, DESIGN)).set_index("finding")
     slower = found.loc["SYCL is slower (undisturbed, SYCL / OpenMP)"]
     assert slower["pairs"] == 8 * 9 and abs(slower["effect_percent"]) < 2
-
-
-def test_median_and_trimmed_mean_stand_beside_the_mean(runs):
-    table = slowdown_table(runs, "stream").set_index(["model", "config"])
-    samples = of_cell(runs, "stream")
-    noisy, calm = (samples[samples.trace == trace]["seconds"] for trace in ("#1", "undisturbed"))
-    row = table.loc[("OMP", "Rm")]
-    ratio = trim_mean(noisy, EIGHTH) / trim_mean(calm, EIGHTH)
-    assert np.isclose(row.median_percent, 100 * (noisy.median() / calm.median() - 1))
-    assert np.isclose(row.trimmed_percent, 100 * (ratio - 1))
-    for name in ("median", "trimmed"):
-        low, high = row[f"{name}_low_percent"], row[f"{name}_high_percent"]
-        assert low <= row[f"{name}_percent"] <= high and 45 < low < high < 55
-    spread = spread_table(samples.assign(trace="traced")).iloc[0]
-    deviation = 1e3 * median_abs_deviation(samples["seconds"], scale="normal")
-    assert np.isclose(spread.mad_ms, deviation)
-    assert spread.mad_low_ms < spread.mad_ms < spread.mad_high_ms
 
 
 def test_two_runs_are_too_few_for_the_interval_of_a_spread():

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from nbhelpers.errors import InputError, LostEvents, NoisebookError
+from nbhelpers.errors import InputError, LostEvents
 from nbhelpers.machine import doctor, kernel
 from nbhelpers.measurement import Attachment, run_once
 from nbhelpers.tracing import (
@@ -211,18 +211,6 @@ def test_the_best_source_is_chosen(tmp_path, can):
     assert Tracer(tmp_path).source == can.tracer
     with pytest.raises(InputError, match="osnoise, tracepoints, detours"):
         Tracer(tmp_path, source="bpf")
-
-
-def test_where_osnoise_is_missing_it_says_what_to_do(tmp_path, recording, can, workload):
-    if can.tracer == "osnoise":
-        pytest.skip("this kernel has osnoise")
-    tracer = Tracer(tmp_path, source="osnoise")
-    try:
-        with pytest.raises(NoisebookError, match="tracepoints"):
-            run_once(workload, [tracer])
-    finally:
-        tracer.close()
-    assert not [name for name in instances() if str(os.getpid()) in name]
 
 
 def test_a_run_without_a_trace(tmp_path):
