@@ -10,9 +10,9 @@ from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 BUDGETS = {  # parts of nbhelpers → lines of code at most
-    "files records reading errors places progress schemas outcomes empty facts": 800,
+    "files records reading errors places progress schemas outcomes empty facts": 830,
     "machine": 2200,
-    "measurement workloads speed": 4700,
+    "measurement workloads speed": 4740,
     "tracing account": 3400,
     "noise injection": 3400,
     "statistics attribution": 3000,
@@ -22,7 +22,7 @@ BUDGETS = {  # parts of nbhelpers → lines of code at most
     "report paper page answers": 1700,
     "explorers workbench lab": 1300,
     "study stages profiles promise loaded verify stage_line stage_records slow_tables": 900,
-    "cli artifact referee": 1300,
+    "cli artifact referee": 1340,
 }
 WHOLE = {"nbhelpers": 32_000, "tests": 28_000, "extras": 6_000}
 
