@@ -14,11 +14,11 @@ BUDGETS = {  # parts of nbhelpers → lines of code at most
     "machine": 2200,
     "measurement workloads speed": 4740,
     "tracing account": 3400,
-    "noise injection": 3400,
+    "noise injection": 3450,  # two definitions of a delta, three ways to replay a thread
     "statistics attribution": 3000,
     "mitigation": 2000,
     "simulation mpi": 3600,
-    "studies": 3000,
+    "studies": 3050,  # the gate by the share of the excess
     "report paper page answers": 1700,
     "explorers workbench lab": 1300,
     "study stages profiles promise loaded verify stage_line stage_records slow_tables": 900,
