@@ -175,9 +175,7 @@ def why(arguments: SimpleNamespace) -> Answer:
         study.plan.table().to_string(index=False, na_rep="", float_format="%.0f"),
         *_left_out(),
     )
-    verdicts = study.verdicts(
-        lambda verdict: _say(f"  {verdict.question} {verdict.answer or 'measured'}")
-    )
+    verdicts = study.verdicts(lambda verdict: _say(f"  {verdict.question} {verdict.reply}"))
     page = None if arguments.no_page else _page(arguments, study)
     places_of = [f"page  {_relative(page)}"] if page else [""]
     places_of.append(f"data  {_relative(study.folder)}")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from ..account import Account, measure_edges
+from ..account import Account, measure_edges, owned_ms
 from ..account.table import FEWEST_RUNS, PARTS
 from ..empty import because
 from ..errors import InputError
@@ -152,6 +152,16 @@ class Baseline:
             return Account(runs, None, self.speed, waits)
         edges = measure_edges(self.data / "edges", recorded_only=True)
         return Account.of_events(runs, self.events, self.stolen, edges, self.speed, waits)
+
+    @cached_property
+    def owned_ms(self) -> pd.DataFrame:
+        """Who had the time of the critical path of each run of the account (`owned_ms`)."""
+        if self.accounted["cell"].eq(SAMPLED).all():
+            return owned_ms(self.folder / "traces", self.accounted.head(0))
+        waits = None
+        if "wait_marks" in self.accounted:
+            waits = read_waits(self.folder / "speed", self.accounted)
+        return owned_ms(self.folder / "traces", self.accounted, waits)
 
     @cached_property
     def losses(self) -> pd.DataFrame:

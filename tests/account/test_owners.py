@@ -13,8 +13,13 @@ from nbhelpers import Campaign, Cell, finished
 from nbhelpers.account.owners import critical_path, owners_of_path
 from nbhelpers.machine import doctor
 from nbhelpers.measurement import Attachment
-from nbhelpers.tracing import Tracer, read_traces, stolen_times
-from nbhelpers.tracing.campaign import read_cpu_owners, read_states
+from nbhelpers.tracing import (
+    Tracer,
+    read_cpu_owners,
+    read_states,
+    read_traces,
+    stolen_times,
+)
 from nbhelpers.workloads import nbody
 
 NO_EVENTS = pd.DataFrame(

@@ -15,8 +15,7 @@ import pytest
 from nbhelpers import Campaign, Cell, finished, program
 from nbhelpers.machine import doctor
 from nbhelpers.measurement import Attachment
-from nbhelpers.tracing import Tracer
-from nbhelpers.tracing.campaign import read_cpu_owners, read_states
+from nbhelpers.tracing import Tracer, read_cpu_owners, read_states
 from nbhelpers.tracing.states import cpu_owners, thread_states
 
 TRACES = sorted(Path("data/recorded/10-trace-collection/baseline/traces").glob("*.tracepoints.gz"))

@@ -14,10 +14,21 @@ from typing import cast
 import pandas as pd
 
 from ... import places
+from ...account import owned_ms
+from ...attribution import slow_runs, who_took_it
+from ...attribution.who import SlowRuns, counters_of
 from ...errors import InputError, NoisebookError
 from ...files import digest, write_json
 from ...injection import injection_campaign
-from ...measurement import Campaign, Cell, finished, measure, metrics
+from ...measurement import (
+    Campaign,
+    Cell,
+    consequences,
+    finished,
+    measure,
+    metrics,
+    rates,
+)
 from ...mitigation.loop import autopilot
 from ...mitigation.report import Report
 from ...noise import NoiseConfig, average_noise, delta_noise
@@ -77,6 +88,25 @@ class TracedRuns:
     delta: pd.DataFrame
     config: NoiseConfig | None
     is_program: bool
+
+
+@dataclass(frozen=True)
+class Took:
+    """What slow runs lost, by name.
+
+    Parameters
+    ----------
+    slow
+        Which of the traced runs are slow.
+    lost_ms
+        Who had the time of each of them (`nbhelpers.account.owned_ms`).
+    table
+        Names and counters, the best first (`nbhelpers.attribution.who_took_it`).
+    """
+
+    slow: SlowRuns
+    lost_ms: pd.DataFrame
+    table: pd.DataFrame
 
 
 class Steps:
@@ -144,6 +174,19 @@ class Steps:
             config=config,
             is_program=ran is self.workload,
         )
+
+    @cached_property
+    def took(self) -> "Took":
+        """What the slow ones of the traced runs lost, by name."""
+        runs = self.traced.runs.query("cell == 'traced'").set_index("run")
+        costs = pd.Series(self.outcome.costs(runs[self.outcome.name]), runs.index)
+        slow = slow_runs(costs, self.seed)
+        folder = self.folder / "traced" / "traces"
+        of_program = runs if self.traced.is_program else runs.head(0)
+        lost_ms = owned_ms(folder, of_program.reset_index())
+        counters = counters_of(rates(runs), slow.slow, consequences())
+        table = who_took_it(runs["region_seconds"], lost_ms, counters, slow.slow, self.seed)
+        return Took(slow, lost_ms, table)
 
     @cached_property
     def replayed(self) -> pd.DataFrame:

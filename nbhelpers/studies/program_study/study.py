@@ -86,7 +86,7 @@ class ProgramStudy(Steps):
         Parameters
         ----------
         about
-            Spread, noise, tracing, replay, anomaly, cause, remedy or proof.
+            Spread, who, noise, tracing, replay, anomaly, cause, remedy or proof.
 
         Raises
         ------
@@ -158,6 +158,9 @@ class ProgramStudy(Steps):
         """What is known of the cause, in a clause."""
         if self._proven():
             return f"a cause is proven: {self._proven()}"
+        who = self.verdict("who")
+        if who.answer == "yes":
+            return f"{who.sentence.partition(' p = ')[0].rstrip('.')} (seen with it)"
         return {
             "yes": "what was counted and separates the slow ones is not proven to be the cause",
             "no": "nothing that was counted separates the slow ones",

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from ... import places
+from ...attribution.who import CHANCE, in_words
 from ...errors import InputError, NoisebookError, Unavailable
 from ...measurement import region_seconds
 from ...mitigation import explain_factor, mitigations
@@ -24,6 +25,7 @@ CANNOT = "cannot tell here"
 SAME = 0.05  # replays within this share of the worst run are as slow
 QUESTIONS = {
     "spread": "How much do the runs differ?",
+    "who": "What did the slow runs lose, and to whom?",
     "noise": "How much CPU time does the system take from it?",
     "tracing": "Does tracing disturb it?",
     "replay": "Does the slowest run's noise, replayed, slow it down?",
@@ -133,6 +135,24 @@ def _spread(steps: Steps) -> Verdict:
         f" {middle}, from {least} to {most}."
     )
     return _found("", sentence, (row.cv, row.cv_low, row.cv_high), "of the mean", len(values))
+
+
+def _who(steps: Steps) -> Verdict:
+    """The name that had most of what the slow runs took longer; a counter where there is none."""
+    took = steps.took
+    runs, said = len(took.slow.slow), took.slow.sentence()
+    if took.table.empty:
+        return _found("no", said, n=runs)
+    best = took.table.iloc[0]
+    seen = took.slow.is_class and best["p_value"] <= CHANCE
+    if not seen:
+        rest = "Nothing that was recorded separates them beyond chance."
+        return _found("no", f"{said} {rest} p = {best['p_value']:.3f}, n = {runs}.", n=runs)
+    sentence = f"{said} {in_words(best)} p = {best['p_value']:.3f}, n = {runs}, traced."
+    if best["part"] == "counter":
+        return _found("yes", sentence, n=runs)
+    share = float(best["explained_share"])
+    return Verdict("", "yes", sentence, value=share, unit="of what they took longer", n=runs)
 
 
 def _noise(steps: Steps) -> Verdict:
@@ -262,6 +282,7 @@ def _proof(steps: Steps) -> Verdict:
 
 _RULES: dict[str, Callable[[Steps], Verdict]] = {
     "spread": _spread,
+    "who": _who,
     "noise": _noise,
     "tracing": _tracing,
     "replay": _replay,

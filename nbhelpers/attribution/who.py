@@ -1,0 +1,233 @@
+"""Who took the time: what slow runs lost by name, beside what the others lost.
+
+Owns a join: of the run times with the time that each name took (of a trace) and with counters. No
+model; the one p-value is by permutation of which runs are slow, for the largest of all candidates.
+"""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from scipy.stats import rankdata
+
+from .cutoff import find_cutoff
+
+FEWEST = 8  # runs
+EXPLAINS = 0.2  # share of the excess from which on a name comes before all counters
+CHANCE = 0.05
+_REPEATS = 2000
+_FAR, _LONGER = 6.0, 1.1  # of an outlier: from the median in robust deviations, and over it
+# (part, owner) of the account in words; {} are the milliseconds and the owner
+_WORDS = {
+    "taken": "lost {} to {}",
+    "runnable": "waited {} for a CPU that {} had",
+    "waiting": "waited {} for {}",
+    "stopped": "were stopped for {} by a signal",
+    "quota": "were kept from running for {} by the quota of their control group",
+    "disk": "waited {} for the disk",
+    "asleep": "slept {} on a timer of their own",
+    "hypervisor": "lost {} to the hypervisor",
+    "computing": "computed {} longer: more work, or a slower CPU",
+}
+
+
+@dataclass(frozen=True)
+class SlowRuns:
+    """Which runs are slow.
+
+    Attributes
+    ----------
+    slow
+        A boolean for each run.
+    is_class
+        False: no class of slow runs was found, and these are the slowest quarter.
+    pattern
+        When they come, such as "every 4th run"; empty: nothing plain.
+    more
+        By how much the slow runs exceed the others, as a share.
+    """
+
+    slow: pd.Series
+    is_class: bool
+    pattern: str
+    more: float
+
+    def sentence(self) -> str:
+        """How many are slow, by how much, and when."""
+        when = f", {self.pattern}" if self.pattern else ""
+        share = f"{100 * self.more:+.0f} %"
+        if self.is_class:
+            return f"{self.slow.sum()} of {len(self.slow)} runs are slow ({share}{when})."
+        return f"No class of slow runs; the slowest {self.slow.sum()} of {len(self.slow)}: {share}."
+
+
+def slow_runs(costs: pd.Series, seed: int = 0) -> SlowRuns:
+    """Which of some runs are slow, and when they come.
+
+    Parameters
+    ----------
+    costs
+        What each run cost (seconds), in the order of the runs.
+    seed
+        Seed of the null of the classes.
+
+    Returns
+    -------
+    SlowRuns : those beyond the cutoff of `find_cutoff`; where it finds none, those more than 6
+    robust standard deviations and a tenth above the median; else the slowest quarter.
+
+    Examples
+    --------
+    >>> slow_runs(pd.Series([1.0, 1.01, 1.02, 1.9] * 6)).sentence()
+    '6 of 24 runs are slow (+88 %, every 4th run).'
+    """
+    middle = costs.median()
+    deviation = 1.4826 * (costs - middle).abs().median()
+    slow = pd.Series(find_cutoff(costs, seed).slow(costs), costs.index)
+    if not slow.any():
+        slow = costs > max(middle + _FAR * deviation, _LONGER * middle)
+    is_class = bool(slow.any()) and not slow.all()
+    if not is_class:
+        slow = costs > costs.quantile(0.75)
+    more = float(costs[slow].median() / costs[~slow].median() - 1) if slow.any() else 0.0
+    return SlowRuns(slow, is_class, _pattern(slow.to_numpy()) if is_class else "", more)
+
+
+def _pattern(slow: np.ndarray) -> str:
+    at = np.flatnonzero(slow)
+    steps = np.unique(np.diff(at))
+    if len(at) >= 4 and len(steps) == 1 and steps[0] > 1:
+        ends = {2: "nd", 3: "rd"}
+        return f"every {steps[0]}{ends.get(int(steps[0]), 'th')} run"
+    if len(at) >= 4 and len(steps) == 1 and len(at) < len(slow):
+        if at[0] == 0:
+            return "the first ones"
+        if at[-1] == len(slow) - 1:
+            return "the last ones"
+    return ""
+
+
+def who_took_it(
+    costs: pd.Series,
+    lost_ms: pd.DataFrame,
+    counters: pd.DataFrame | None = None,
+    slow: pd.Series | None = None,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """What separates slow runs from the others, by name.
+
+    Parameters
+    ----------
+    costs
+        Seconds of each run, by its number.
+    lost_ms
+        What each name had of each run, in ms: a row a run, columns (part, owner) as of
+        `nbhelpers.account.owners.owners_of_path`.
+    counters
+        Counters of the runs, a column each, without what only follows from a longer run.
+    slow
+        Which runs are slow; None: `slow_runs`.
+    seed
+        Seed of the permutations.
+
+    Returns
+    -------
+    One row a candidate, the best first: `part` ("counter" for one), `name`, `slow_low` and
+    `slow_high` (its range in the slow runs), `others_high` (its largest value in the others),
+    `more` (difference of the means), `explained_share` (`more` over the excess of the slow runs;
+    NaN for a counter), `above` (chance that a slow run has more than another), `spearman` (with the
+    costs) and `p_value` (of the largest |`above` − ½| of all candidates, when the slow runs are
+    chosen at random). First come names that explain a fifth of the excess, by what they explain.
+
+    Examples
+    --------
+    >>> costs = pd.Series([1.0, 1.0, 1.1, 1.4] * 3)
+    >>> lost = pd.DataFrame({("taken", "backupd"): [1.0, 2.0, 3.0, 400.0] * 3})
+    >>> found = who_took_it(costs, lost).iloc[0]
+    >>> found["name"], float(found.explained_share.round(2))
+    ('backupd', 1.09)
+    """
+    chosen = slow_runs(costs, seed).slow if slow is None else slow
+    slow_ = chosen.reindex(costs.index).to_numpy(bool)
+    values = lost_ms.reindex(costs.index).fillna(0.0)
+    if counters is not None:
+        numbers = counters.reindex(costs.index).select_dtypes("number").dropna(axis=1)
+        numbers = numbers.loc[:, numbers.nunique() > 1]
+        values = pd.concat([values, pd.concat({"counter": numbers}, axis=1)], axis=1)
+    table = pd.DataFrame(list(values.columns), columns=["part", "name"])
+    if not len(table) or slow_.all() or not slow_.any():
+        return table.head(0)
+    numbers = values.to_numpy(float)
+    inside, outside = numbers[slow_], numbers[~slow_]
+    table["slow_low"], table["slow_high"] = inside.min(axis=0), inside.max(axis=0)
+    table["others_high"] = outside.max(axis=0)
+    table["more"] = inside.mean(axis=0) - outside.mean(axis=0)
+    excess_ms = 1e3 * (costs[slow_].mean() - costs[~slow_].mean())
+    of_trace = table["part"] != "counter"
+    table["explained_share"] = (table["more"] / excess_ms).where(of_trace)
+    ranks = rankdata(numbers, axis=0)
+    table["above"] = _above(ranks, slow_)
+    table["spearman"] = _correlation(ranks, rankdata(costs))
+    chance = np.random.default_rng(seed)
+    draws = [np.abs(_above(ranks, chance.permutation(slow_)) - 0.5).max() for _ in range(_REPEATS)]
+    seen = np.abs(table["above"].to_numpy() - 0.5)
+    table["p_value"] = (1 + (np.array(draws) >= seen[:, None] - 1e-12).sum(axis=1)) / (1 + _REPEATS)
+    first = table["explained_share"].fillna(0) >= EXPLAINS
+    order = np.lexsort((-seen, -table["explained_share"].where(first, 0).to_numpy(), ~first))
+    return table.iloc[order].reset_index(drop=True)
+
+
+def counters_of(runs: pd.DataFrame, slow: pd.Series, consequences: Collection[str]) -> pd.DataFrame:
+    """Counters of runs that may say more than that a run was longer.
+
+    Parameters
+    ----------
+    runs
+        Runs table with totals and rates (`nbhelpers.measurement.rates`), by number of the run.
+    slow
+        Which runs are slow.
+    consequences
+        Columns that merely follow from a longer run.
+
+    Returns
+    -------
+    Numeric columns; a total only where the slow runs have more of it per second, too, or less in
+    both: one that grows with the time, and one that is the same in all runs, says nothing.
+    """
+    numbers = runs.select_dtypes("number").drop(columns=list(consequences), errors="ignore")
+    totals = [name for name in numbers if f"{name}_per_s" in numbers]
+    differ = numbers[slow.to_numpy()].mean() - numbers[~slow.to_numpy()].mean()
+    agree = [name for name in totals if differ[name] * differ[f"{name}_per_s"] > 0]
+    rates = [f"{name}_per_s" for name in totals]
+    return numbers.drop(columns=[*rates, *(set(totals) - set(agree))])
+
+
+def _above(ranks: np.ndarray, slow: np.ndarray) -> np.ndarray:
+    """The chance that a slow run has more than another, from the ranks (Mann and Whitney)."""
+    count, others = int(slow.sum()), int((~slow).sum())
+    return (ranks[slow].sum(axis=0) - count * (count + 1) / 2) / (count * others)
+
+
+def _correlation(ranks: np.ndarray, of: np.ndarray) -> np.ndarray:
+    """Spearman's rank correlation of each column; 0 where nothing varies."""
+    ranks, of = ranks - ranks.mean(axis=0), of - of.mean()
+    size = np.sqrt((ranks**2).sum(axis=0) * (of**2).sum())
+    return np.divide(of @ ranks, size, out=np.zeros(len(size)), where=size > 0)
+
+
+def in_words(row: pd.Series) -> str:
+    """What a row of `who_took_it` says of the slow runs."""
+    low, high, most = (_number(row[name]) for name in ("slow_low", "slow_high", "others_high"))
+    if row["part"] == "counter":
+        return f"Their {row['name']} is {low} to {high}; in the others it is {most} at most."
+    owner = f"`{row['name']}`"
+    if row["part"] == "computing":
+        what = _WORDS["computing"].format(f"{_number(row['more'])} ms")
+        return f"They {what}."
+    what = _WORDS[row["part"]].format(f"{low} to {high} ms", owner)
+    return f"They {what}; no other run more than {most} ms."
+
+
+def _number(value: float) -> str:
+    return f"{value:.0f}" if abs(value) >= 10 else f"{value:.2g}"

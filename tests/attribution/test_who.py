@@ -1,0 +1,74 @@
+"""Who took the time: planted names are found, shuffled run times name nobody."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from nbhelpers.account import owned_ms
+from nbhelpers.attribution import slow_runs, who_took_it
+from nbhelpers.attribution.who import CHANCE, EXPLAINS, counters_of, in_words
+from nbhelpers.places import shipped
+from nbhelpers.studies.baseline import Baseline
+
+RANDOM = np.random.default_rng(7)
+
+
+def campaign(slow, runs=40, names=60):
+    """Costs of runs with noise, and what names took of them; `backupd` has that of the slow."""
+    lost = pd.DataFrame(RANDOM.gamma(2, 0.5, (runs, names)))
+    lost.columns = pd.MultiIndex.from_product([["taken"], [f"kworker/{n}" for n in range(names)]])
+    lost["runnable", "backupd"] = 0.0
+    lost.loc[slow, ("runnable", "backupd")] = RANDOM.uniform(200, 430, len(slow))
+    costs = pd.Series(RANDOM.normal(0.4, 0.005, runs)) + lost.sum(axis=1) / 1e3
+    return costs, lost
+
+
+@pytest.mark.parametrize(
+    "slow, when",
+    [([3, 9, 20, 31], ""), (list(range(3, 40, 4)), "every 4th run"), (list(range(30, 40)), "last")],
+)
+def test_who_was_planted_comes_first(slow, when):
+    costs, lost = campaign(slow)
+    found = slow_runs(costs)
+    assert np.flatnonzero(found.slow).tolist() == slow and when in found.pattern
+    best = who_took_it(costs, lost, slow=found.slow).iloc[0]
+    assert best["name"] == "backupd" and best["p_value"] < 0.01
+    assert best["explained_share"] == pytest.approx(1, abs=0.1)
+    assert in_words(best).startswith("They waited 2") and "`backupd` had; no other" in in_words(
+        best
+    )
+
+
+def test_one_slow_run_has_its_name_without_a_claim():
+    costs, lost = campaign([17])
+    found = slow_runs(costs)
+    assert found.slow.sum() == 1 and found.is_class
+    best = who_took_it(costs, lost, slow=found.slow).iloc[0]
+    assert best["name"] == "backupd" and best["p_value"] > CHANCE
+
+
+def test_a_counter_that_only_says_that_a_run_was_long_is_left_out():
+    runs = pd.DataFrame(
+        {"ticks": [10.0, 10, 10, 20], "reads": [5.0, 5, 5, 5], "user_s": [1, 1, 1, 4]}
+    )
+    seconds = np.array([1.0, 1, 1, 2])
+    runs = runs.join((runs.div(seconds, axis=0)).add_suffix("_per_s"))
+    kept = counters_of(runs.assign(seconds=seconds), pd.Series(seconds > 1), ["seconds"])
+    assert list(kept) == ["user_s"]
+
+
+def test_recorded_runs_are_slow_because_they_compute_longer_and_shuffled_ones_for_no_reason():
+    """The host's CPU was slower (page 15); names take no more than a few ms."""
+    stage10 = Baseline(shipped() / "data/recorded/10-trace-collection", recorded_only=True)
+    traced = stage10.traced.head(60)
+    lost = owned_ms(stage10.folder / "traces", traced)
+    runs = traced.set_index("run")["region_seconds"]
+    best = who_took_it(runs, lost).iloc[0]
+    assert best["part"] == "computing" and best["explained_share"] > 0.8
+    chance = np.random.default_rng(1)
+    named = 0
+    for _ in range(40):
+        shuffled = pd.Series(chance.permutation(runs.to_numpy()), runs.index)
+        best = who_took_it(shuffled, lost).iloc[0]
+        named += bool(best["p_value"] <= CHANCE and best["explained_share"] >= EXPLAINS)
+    assert named <= 5  # two are expected
