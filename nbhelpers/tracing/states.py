@@ -197,8 +197,9 @@ def _wakes(raw: pd.DataFrame, threads: np.ndarray, names: dict[int, str]) -> pd.
     """Each wake-up of one of the threads, with who woke it."""
     order = np.lexsort((raw["time_ns"].to_numpy(), raw["cpu"].to_numpy()))
     raw = raw.iloc[order].reset_index(drop=True)
-    event = WAKING if (raw["event"] == WAKING).any() else WAKE
-    wakes = raw[(raw["event"] == event) & raw["next_pid"].isin(threads)]
+    # of two of one wake-up the first counts: WAKING, in the waker's context; but it may come before
+    # the switch off the CPU, and then only WAKE comes in the sleep that it ends
+    wakes = raw[raw["event"].isin((WAKING, WAKE)) & raw["next_pid"].isin(threads)]
     context = _contexts(raw)[wakes.index]
     steps = _steps(wakes, "next_pid", _RUNNABLE, 1, "number")
     waker = wakes["pid"].to_numpy()
