@@ -10,13 +10,16 @@ import threading
 import time
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from nbhelpers import Campaign, Cell, finished, program
 from nbhelpers.machine import doctor
 from nbhelpers.measurement import Attachment
 from nbhelpers.tracing import Tracer, read_cpu_owners, read_states
-from nbhelpers.tracing.states import cpu_owners, thread_states
+from nbhelpers.tracing.states import cpu_owners, tables_of_recording, thread_states
+
+from .test_missing_switches import row, switch, wake
 
 TRACES = sorted(Path("data/recorded/10-trace-collection/baseline/traces").glob("*.tracepoints.gz"))
 BUSY = "end = time.thread_time() + {}\nwhile time.thread_time() < end: sum(range(20000))\n"
@@ -34,6 +37,23 @@ def test_recorded_threads_run_where_they_have_the_cpu(path):
     running = states[states["state"] == "running"].sort_values(keys)[keys]
     owned = owners[owners["is_program"]].sort_values(keys)[keys]
     assert running.to_numpy().tolist() == owned.to_numpy().tolist()
+
+
+def test_a_wake_up_that_begins_before_its_thread_is_off_the_cpu():
+    waking = row(95, "sched_waking", 1, next_pid=2, number=1)
+    runs, sleeps = switch(10, 0, 2, cpu=1), switch(100, 2, 0, cpu=1, state=1)
+    rows = waking, wake(110, 1, 2), runs, sleeps, switch(200, 0, 2, cpu=1)
+    header = {"start_ns": 0, "end_ns": 300, "on_ns": 0, "off_ns": 300, "run": 0}
+    header |= {"workload_pids": [1, 2], "buffers": [{"cpu": 0}, {"cpu": 1}]}
+    states, _ = tables_of_recording(header, pd.DataFrame(rows), "made by hand")
+    columns = ["start_ns", "end_ns", "state", "woken_by"]
+    assert states[states["thread"] == 2][columns].to_numpy().tolist() == [
+        [0, 10, "runnable", -1],
+        [10, 100, "running", -1],
+        [100, 110, "sleeping", 1],
+        [110, 200, "runnable", -1],
+        [200, 300, "running", -1],
+    ]
 
 
 @pytest.fixture
