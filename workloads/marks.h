@@ -5,21 +5,26 @@
  * a region, before the next one. Each thread has a place in the file that says what it does now, so
  * nothing is lost where a program dies. When a state ends and the thread's mark before is a
  * millisecond old, a mark is added: busy time can be cut at any moment, at most 1 ms wrong.
+ *
+ * The functions of parallel regions and tasks are the ruler of speed: a mark of its own says how
+ * often a thread has called one, and how long it was busy in it, over 4 ms or one longer call.
  */
 #ifndef NB_MARKS_H
 #define NB_MARKS_H
 
 #include "speed.h"
 
-enum { NB_MARK_THREADS = 1024, NB_MARK_NS = 1000000 };
-enum nb_state { NB_WAITING, NB_BUSY };
+enum { NB_MARK_THREADS = 1024, NB_MARK_NS = 1000000, NB_REGION_MARKS = 4 };
+enum nb_state { NB_WAITING, NB_BUSY, NB_REGION };
 
 /* Read by nbhelpers/speed. Ticks are those of ticks.h. */
 struct nb_mark {
-    int64_t wall_ns, ticks; /* the same moment; CLOCK_MONOTONIC */
-    int64_t since;          /* ticks: when the state began that ends here */
-    int64_t busy;           /* ticks: of the thread's life until now, those in which it was busy */
+    int64_t wall_ns, ticks; /* the same moment; CLOCK_MONOTONIC, of NB_REGION 0 */
+    int64_t since;          /* ticks: when the state began that ends here; the first of the calls */
+    int64_t busy;           /* ticks: of the thread's life until now, those in which it was busy;
+                             * of NB_REGION: those of the calls */
     int32_t thread, state;  /* what ends here: enum nb_state */
+    int64_t function, calls; /* of NB_REGION: its place in its object, which is hashed; 0 */
 };
 
 struct nb_thread {
@@ -48,6 +53,15 @@ NB_INSIDE void nb_marks_in_child(void);
 /* For those who see the program enter and leave the runtime. The state before is returned; a thread
  * that is seen for the first time had the state `first` since it began. */
 NB_INSIDE int nb_marks_state(enum nb_state state, enum nb_state first);
+/* A call of a region's function, or of a task's, by this thread, or what of it lies between two
+ * waits: busy time of calls within it is theirs alone. The state is that of the function's own code
+ * at both. */
+struct nb_visit {
+    int64_t ticks, busy, counted;
+};
+NB_INSIDE struct nb_visit nb_marks_enter(void);
+NB_INSIDE void nb_marks_leave(const struct nb_visit *visit, uintptr_t function);
+
 NB_INSIDE void nb_marks_lack(void); /* something has no room */
 
 /* GNU's runtime is observed from outside, others observe themselves. */

@@ -181,6 +181,7 @@ static work *works[TRAMPOLINES];
 struct outside {
     int state;
     work *work;
+    struct nb_visit visit, *before;
 };
 
 static void restore(int *before)
@@ -188,18 +189,40 @@ static void restore(int *before)
     nb_marks_state(*before, NB_BUSY);
 }
 
+static __thread struct nb_visit *visit; /* of that function */
+
 static void leave(struct outside *outside)
 {
+    nb_marks_leave(&outside->visit, (uintptr_t)inside);
+    visit = outside->before;
     inside = outside->work;
     restore(&outside->state);
 }
 
 static __attribute__((noinline)) void run_work(int number, void *data)
 {
-    __attribute__((cleanup(leave),
-                   unused)) struct outside outside = {nb_marks_state(NB_BUSY, NB_WAITING), inside};
+    __attribute__((cleanup(leave), unused)) struct outside outside = {
+        nb_marks_state(NB_BUSY, NB_WAITING), inside, {0}, visit
+    };
+    outside.before = visit;
+    visit = &outside.visit;
+    outside.visit = nb_marks_enter();
     inside = works[number];
     inside(data);
+}
+
+static int begin_wait(void)
+{
+    if (visit)
+        nb_marks_leave(visit, (uintptr_t)inside);
+    return nb_marks_state(NB_WAITING, NB_BUSY);
+}
+
+static void end_wait(int *before)
+{
+    restore(before);
+    if (visit)
+        *visit = nb_marks_enter();
 }
 
 /* A function for each number, in octal digits: it knows its number and nothing else. */
@@ -268,15 +291,14 @@ static work *trampoline_of(work *fn)
             fn = trampoline_of(fn);                    \
         return real arguments;                         \
     }
-#define DEFINE_WAIT(type, name, parameters, arguments)                                    \
-    type name parameters                                                                  \
-    {                                                                                     \
-        REAL(type, name, parameters, __builtin_return_address(0));                        \
-        if (nb_marks_observer != NB_WRAPPERS)                                             \
-            return real arguments;                                                        \
-        __attribute__((cleanup(restore), unused)) int before = nb_marks_state(NB_WAITING, \
-                                                                              NB_BUSY);   \
-        return real arguments;                                                            \
+#define DEFINE_WAIT(type, name, parameters, arguments)                        \
+    type name parameters                                                      \
+    {                                                                         \
+        REAL(type, name, parameters, __builtin_return_address(0));            \
+        if (nb_marks_observer != NB_WRAPPERS)                                 \
+            return real arguments;                                            \
+        __attribute__((cleanup(end_wait), unused)) int before = begin_wait(); \
+        return real arguments;                                                \
     }
 
 REGIONS(DEFINE_REGION)

@@ -22,22 +22,27 @@ static __thread int64_t begin_ticks;
 
 /* --- marks --------------------------------------------------------------------------------- */
 
+static void store(struct nb_mark mark)
+{
+    int64_t place = __atomic_fetch_add(&header->marks_count, 1, __ATOMIC_RELAXED);
+    if (place < header->marks_capacity)
+        marks[place] = mark;
+}
+
 static void add_mark(struct nb_thread *thread, int64_t now)
 {
     thread->marked = now;
     if (!thread->thread)
         return;
-    int64_t place = __atomic_fetch_add(&header->marks_count, 1, __ATOMIC_RELAXED);
     int64_t wall_ns = nb_now_ns();
-    if (place < header->marks_capacity)
-        marks[place] = (struct nb_mark){
-            .wall_ns = wall_ns,
-            .ticks = now,
-            .since = thread->since,
-            .busy = thread->busy,
-            .thread = thread->thread,
-            .state = thread->state
-        };
+    store((struct nb_mark){
+        .wall_ns = wall_ns,
+        .ticks = now,
+        .since = thread->since,
+        .busy = thread->busy,
+        .thread = thread->thread,
+        .state = thread->state
+    });
     if (wall_ns - origin.ns >= NB_MARK_NS && now > origin.ticks)
         least_ticks = (int64_t)((double)NB_MARK_NS /
                                 nb_ns_per_tick(origin, (struct nb_anchor){wall_ns, now}));
@@ -95,6 +100,109 @@ int nb_marks_state(enum nb_state state, enum nb_state first)
     return before;
 }
 
+/* --- the ruler: calls of functions -------------------------------------------------------------
+ */
+
+enum { FUNCTIONS = 1024, COUNTED = 16, OBJECT_BITS = 15, OFFSET_BITS = 48 };
+
+struct calls {
+    uintptr_t function;
+    int64_t since, until, busy, calls;
+};
+
+static struct {
+    uintptr_t function;
+    int64_t identity;
+} known[FUNCTIONS];
+static __thread struct calls counted[COUNTED]; /* calls that no mark has yet */
+static __thread int64_t counted_busy;          /* of all calls that have ended */
+
+/* The same in each run, wherever the function's object was loaded. */
+static int64_t new_identity(uintptr_t function)
+{
+    Dl_info info;
+    if (!dladdr((void *)function, &info) || !info.dli_fname)
+        return (int64_t)(function & (((uint64_t)1 << OFFSET_BITS) - 1));
+    const char *name = strrchr(info.dli_fname, '/');
+    uint64_t hash = 14695981039346656037ULL;
+    for (name = name ? name + 1 : info.dli_fname; *name; name++)
+        hash = (hash ^ (unsigned char)*name) * 1099511628211ULL;
+    uint64_t offset = function - (uintptr_t)info.dli_fbase;
+    return (int64_t)(hash >> (64 - OBJECT_BITS) << OFFSET_BITS | offset);
+}
+
+static int64_t identity_of(uintptr_t function)
+{
+    size_t start = (function >> 2) * 0x9e3779b97f4a7c15ULL >> 54;
+    for (size_t i = 0; i < FUNCTIONS; i++) {
+        size_t at = (start + i) % FUNCTIONS;
+        uintptr_t here = 0;
+        if (__atomic_compare_exchange_n(&known[at].function, &here, function, 0, __ATOMIC_RELAXED,
+                                        __ATOMIC_RELAXED))
+            here = function;
+        if (here != function)
+            continue;
+        int64_t identity = __atomic_load_n(&known[at].identity, __ATOMIC_RELAXED);
+        if (!identity)
+            __atomic_store_n(&known[at].identity, identity = new_identity(function),
+                             __ATOMIC_RELAXED);
+        return identity;
+    }
+    return new_identity(function);
+}
+
+static void store_calls(struct calls *calls)
+{
+    if (calls->calls && self->thread)
+        store((struct nb_mark){
+            .ticks = calls->until,
+            .since = calls->since,
+            .busy = calls->busy,
+            .thread = self->thread,
+            .state = NB_REGION,
+            .function = identity_of(calls->function),
+            .calls = calls->calls
+        });
+    *calls = (struct calls){0};
+}
+
+static void store_all_calls(void)
+{
+    for (int i = 0; i < COUNTED; i++)
+        store_calls(&counted[i]);
+}
+
+static int64_t busy_until(int64_t now)
+{
+    return self->busy + (self->state == NB_BUSY ? now - self->since : 0);
+}
+
+struct nb_visit nb_marks_enter(void)
+{
+    int64_t now = nb_ticks(tsc);
+    return (struct nb_visit){now, busy_until(now), counted_busy};
+}
+
+/* The more room is taken, the longer calls are counted together: a long run is seen to its end. */
+void nb_marks_leave(const struct nb_visit *visit, uintptr_t function)
+{
+    int64_t now = nb_ticks(tsc), inner = counted_busy - visit->counted;
+    int64_t own = busy_until(now) - visit->busy - inner;
+    struct calls *calls = &counted[(function >> 2) * 0x9e3779b97f4a7c15ULL >> 60];
+    counted_busy += own;
+    if (calls->function != function) {
+        store_calls(calls);
+        *calls = (struct calls){function, visit->ticks, 0, 0, 0};
+    }
+    calls->until = now;
+    calls->calls++;
+    calls->busy += own;
+    int64_t taken = __atomic_load_n(&header->marks_count, __ATOMIC_RELAXED);
+    int64_t eighths = taken * 8 / header->marks_capacity;
+    if (now - calls->since >= NB_REGION_MARKS * least_ticks << (eighths < 16 ? eighths : 16))
+        store_calls(calls);
+}
+
 /* --- threads and processes ------------------------------------------------------------------- */
 
 void nb_marks_thread_begins(void)
@@ -107,6 +215,7 @@ void nb_marks_thread_ends(void)
 {
     if (!self)
         return;
+    store_all_calls();
     change_state(self, NB_WAITING, 1);
     __atomic_store_n(&self->thread, 0, __ATOMIC_RELEASE);
     self = &nowhere; /* what the runtime still does while it takes its leave */
@@ -115,6 +224,7 @@ void nb_marks_thread_ends(void)
 void nb_marks_in_child(void)
 {
     self = NULL;
+    memset(counted, 0, sizeof counted);
     nb_marks_thread_begins();
 }
 
@@ -136,8 +246,10 @@ void nb_marks_open(struct nb_speed_header *file, void *places)
 /* Threads that wait in the runtime's pool end with the process, without a word. */
 __attribute__((destructor)) static void end_all(void)
 {
-    if (self) /* the last pair of both clocks */
+    if (self) { /* the last pair of both clocks */
+        store_all_calls();
         change_state(self, self->state, 1);
+    }
     int32_t process = getpid();
     int64_t now = header ? nb_ticks(tsc) : 0;
     for (int i = 0; header && i < NB_MARK_THREADS; i++)
@@ -184,7 +296,34 @@ enum ompt_task_status {
     OMPT_TASKWAIT_COMPLETE = 8,
 };
 
+enum { MOST_NESTED = 8 };
+
 static __thread uint64_t states; /* of the tasks that this one interrupted, a bit each */
+static __thread struct {
+    struct nb_visit visit;
+    uintptr_t function;
+} regions[MOST_NESTED]; /* that this thread is in */
+static __thread int depth;
+
+/* A region's function is known by where the program forks. */
+static void enter_region(const union ompt_data *parallel)
+{
+    if (depth++ < MOST_NESTED) {
+        regions[depth - 1].visit = nb_marks_enter();
+        regions[depth - 1].function = parallel ? (uintptr_t)parallel->value : 0;
+    }
+}
+
+/* What a thread does between two waits counts as a call: the end of the last one is never told. */
+static void pause_region(int endpoint)
+{
+    if (!depth || depth > MOST_NESTED)
+        return;
+    if (endpoint == OMPT_BEGIN)
+        nb_marks_leave(&regions[depth - 1].visit, regions[depth - 1].function);
+    else
+        regions[depth - 1].visit = nb_marks_enter();
+}
 
 /* Until all threads are there. */
 static void on_fork(union ompt_data *task, const void *frame, union ompt_data *parallel,
@@ -192,24 +331,28 @@ static void on_fork(union ompt_data *task, const void *frame, union ompt_data *p
 {
     (void)task;
     (void)frame;
-    (void)parallel;
     (void)team;
     (void)flags;
-    (void)address;
+    parallel->value = (uintptr_t)address;
     nb_marks_state(NB_WAITING, NB_BUSY);
 }
 
 static void on_implicit_task(int endpoint, union ompt_data *parallel, union ompt_data *task,
                              unsigned team, unsigned index, int flags)
 {
-    (void)parallel;
     (void)task;
     (void)team;
     int first = flags & OMPT_INITIAL_TASK || !index;
     if (endpoint == OMPT_BEGIN)
         nb_marks_state(NB_BUSY, flags & OMPT_INITIAL_TASK ? NB_BUSY : NB_WAITING);
-    else if (!(flags & OMPT_INITIAL_TASK))
-        nb_marks_state(first ? NB_BUSY : NB_WAITING, NB_WAITING);
+    if (flags & OMPT_INITIAL_TASK)
+        return;
+    if (endpoint == OMPT_BEGIN) {
+        enter_region(parallel);
+        return;
+    }
+    depth -= depth > 0;
+    nb_marks_state(first ? NB_BUSY : NB_WAITING, NB_WAITING);
 }
 
 static void on_wait(int kind, int endpoint, union ompt_data *parallel, union ompt_data *task,
@@ -219,7 +362,11 @@ static void on_wait(int kind, int endpoint, union ompt_data *parallel, union omp
     (void)parallel;
     (void)task;
     (void)address;
+    if (endpoint == OMPT_BEGIN)
+        pause_region(endpoint);
     nb_marks_state(endpoint == OMPT_BEGIN ? NB_WAITING : NB_BUSY, NB_BUSY);
+    if (endpoint != OMPT_BEGIN)
+        pause_region(endpoint);
 }
 
 /* An explicit task works also where its thread waits. */

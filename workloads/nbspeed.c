@@ -44,6 +44,7 @@ static int timers; /* of this process, now */
 static __thread int32_t thread_id; /* 0: this thread has no timer */
 static __thread timer_t thread_timer;
 static __thread uint64_t memory_state;
+static __thread int sampled; /* this thread has samples */
 
 static int64_t clock_ns(clockid_t clock)
 {
@@ -127,22 +128,31 @@ static void set_timer(int64_t now_ns, int cpu)
     timer_settime(thread_timer, 0, &times, NULL);
 }
 
+static struct nb_speed_sample *new_sample(int64_t wall_ns, int cpu, int32_t where)
+{
+    int64_t place = __atomic_fetch_add(&header->count, 1, __ATOMIC_RELAXED);
+    if (place >= header->capacity)
+        return NULL;
+    struct nb_speed_sample *sample = &samples[place];
+    sample->wall_ns = wall_ns;
+    sample->cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+    sample->thread = thread_id;
+    sample->cpu = cpu;
+    sample->place = where;
+    sample->latency_ns = sample->throughput_ns = sample->memory_ns = 0;
+    return sample;
+}
+
 static void take_sample(const ucontext_t *context)
 {
     if (nb_signal_yielded())
         return;
     int cpu = sched_getcpu();
     int64_t wall_ns = nb_now_ns();
-    int64_t place = __atomic_fetch_add(&header->count, 1, __ATOMIC_RELAXED);
-    if (place < header->capacity) {
-        struct nb_speed_sample *sample = &samples[place];
-        sample->wall_ns = wall_ns;
-        sample->cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
-        sample->thread = thread_id;
-        sample->cpu = cpu;
-        sample->place = interrupted_place(context);
+    struct nb_speed_sample *sample = new_sample(wall_ns, cpu, interrupted_place(context));
+    if (sample)
         nb_work(&works, &memory_state, sample);
-    }
+    sampled = 1;
     if (thread_id)
         set_timer(wall_ns, cpu);
 }
@@ -212,6 +222,8 @@ void nb_signal_leave_thread(void)
 static void end_thread(void *unused)
 {
     (void)unused;
+    if (sampled && thread_id && !nb_signal_yielded())
+        new_sample(nb_now_ns(), sched_getcpu(), NB_ENDED);
     stop_timer();
     nb_marks_thread_ends();
 }
@@ -219,7 +231,7 @@ static void end_thread(void *unused)
 /* Timers are not inherited. */
 static void start_in_child(void)
 {
-    timers = 0;
+    timers = sampled = 0;
     if (thread_id)
         start_timer();
     nb_marks_in_child();

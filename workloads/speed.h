@@ -20,7 +20,7 @@
 #define NB_CAN_FLUSH 0
 #endif
 
-#define NB_SPEED_MAGIC "noisebook speed 2"
+#define NB_SPEED_MAGIC "noisebook speed 3"
 enum {
     NB_SPEED_HEADER = 4096, /* bytes; then the samples, the pool, the marks */
     NB_SPEED_LINE = 64,
@@ -38,7 +38,8 @@ struct nb_speed_sample {
     int32_t place;                                /* what the sample interrupted: enum nb_place */
 };
 
-enum nb_place { NB_IN_PROGRAM, NB_IN_OPENMP, NB_IN_MPI, NB_BESIDE };
+/* NB_ENDED: no work was done; a sampled thread ends here. */
+enum nb_place { NB_IN_PROGRAM, NB_IN_OPENMP, NB_IN_MPI, NB_BESIDE, NB_ENDED };
 
 struct nb_speed_header {
     char magic[24];

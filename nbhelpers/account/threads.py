@@ -189,6 +189,8 @@ def _pieces(samples: pd.DataFrame, region_ns: float) -> pd.DataFrame:
     """The region cut at the samples: `start_ns`, `end_ns`, `cpu`, `off_ns` (not on any CPU), `away`
     (in the runtime); after the last sample a thread goes on as before.
     """
+    if (samples["place"] == "ended").any():
+        region_ns = float(samples["start_ns"].max())  # a thread that has ended does nothing
     ends = samples["start_ns"].to_numpy(float)
     # of a probe beside the program nobody knows what the program did
     off_ns = (samples["wall_ns"] - samples["cpu_ns"]).fillna(0).clip(lower=0).to_numpy(float)
@@ -257,7 +259,7 @@ def slower_by(speed: pd.DataFrame) -> pd.DataFrame:
 
 def _slower(speed: pd.DataFrame) -> pd.DataFrame:
     """`slower_by` of each run and thread: the trimmed mean of its samples."""
-    samples = slower_by(speed)
+    samples = slower_by(speed[speed["place"] != "ended"])
     trimmed = samples.groupby(["run", "thread"])[list(SLOWER)].agg(_trimmed)
     size = samples.groupby(["run", "thread"]).size()
     of_run = samples.groupby("run")[list(SLOWER)].agg(_trimmed)

@@ -19,7 +19,7 @@ from ..workloads import Workload, binary_folder, format_cpu_list, program_path
 from ..workloads.binaries import takes_preload
 from .samples import MARK, SAMPLE, THREAD, write_samples
 
-_MAGIC = b"noisebook speed 2"
+_MAGIC = b"noisebook speed 3"
 _HEADER_BYTES, _LINE_BYTES = 4096, 64
 # magic, capacity, lines of the pool, interval (ns), count, capacity of marks, marks, unmarked,
 # threads without samples

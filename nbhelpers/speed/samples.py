@@ -14,9 +14,9 @@ from ..errors import InputError
 from ..files import write_atomically
 from ..reading import parsed_json, read_bytes
 
-FORMAT = "noisebook speed 2"
+FORMAT, FORMAT_BEFORE = "noisebook speed 3", "noisebook speed 2"
 KINDS = ("latency", "throughput", "memory")
-PLACES = ("program", "openmp", "mpi", "beside")
+PLACES = ("program", "openmp", "mpi", "beside", "ended")
 SAMPLE = np.dtype(
     [
         ("wall_ns", "i8"),
@@ -28,7 +28,7 @@ SAMPLE = np.dtype(
     ]
 )
 # workloads/marks.h: what ended at a moment; what each thread did last
-MARK = np.dtype(
+_MARK_BEFORE = np.dtype(
     [
         ("wall_ns", "i8"),
         ("ticks", "i8"),
@@ -38,6 +38,8 @@ MARK = np.dtype(
         ("state", "i4"),
     ]
 )
+MARK = np.dtype([*_MARK_BEFORE.descr, ("function", "i8"), ("calls", "i8")])
+REGION = 2  # the state of a mark that counts calls of a function
 THREAD = np.dtype(
     [
         ("thread", "i4"),
@@ -84,7 +86,8 @@ def read_speed(folder: str | Path, runs: pd.DataFrame) -> pd.DataFrame:
     One row a sample: `run`, `thread`, `cpu`, `start_ns` (from the begin of the timed region),
     `wall_ns` and `cpu_ns` (time since the thread's sample before, all of it and on a CPU),
     `latency`, `throughput`, `memory` (share of full speed, at most 1), `place` (what the sample
-    interrupted: program, openmp or mpi; or it is of the probe beside the program), `late_ns` (how
+    interrupted: program, openmp or mpi; ended: no work was done, the thread ended then; or it is of
+    the probe beside the program), `late_ns` (how
     late the probe beside it woke). A sample beside the program has no `cpu_ns` (NaN in its table),
     and `thread` is −1 − CPU.
 
@@ -112,7 +115,8 @@ def _read(path: Path) -> pd.DataFrame:
     inside = (table["wall_ns"] >= start_ns) & (table["wall_ns"] < end_ns)
     first_ns = before["wall_ns"].fillna(start_ns).clip(lower=start_ns)
     table["since_ns"] = table["wall_ns"] - first_ns
-    table["cpu_ns"] = (table["cpu_ns"] - before["cpu_ns"]).fillna(table["since_ns"])
+    # before its first sample a thread has had the CPU for as long as its clock says
+    table["cpu_ns"] = table["cpu_ns"] - before["cpu_ns"].fillna(0)
     table["cpu_ns"] = np.minimum(table["cpu_ns"], table["since_ns"])  # of what lies in the region
     if beside.any():
         table["cpu_ns"] = table["cpu_ns"].where(~beside)
@@ -133,19 +137,30 @@ def content_of(path: Path) -> tuple[dict, np.ndarray, np.ndarray, np.ndarray]:
     line, _, body = read_bytes(path, "samples of speed").partition(b"\n")
     header = parsed_json(line, path, "samples of speed")
     try:
-        if header["format"] != FORMAT:
+        kind = {FORMAT: MARK, FORMAT_BEFORE: _MARK_BEFORE}.get(header["format"])
+        if kind is None:
             raise ValueError(f"format {header['format']!r}")
         marks, threads = header["marks"], header["threads"]
         threads_at = len(body) - threads * THREAD.itemsize
-        marks_at = threads_at - marks * MARK.itemsize
+        marks_at = threads_at - marks * kind.itemsize
         samples = np.frombuffer(body[:marks_at], SAMPLE)
         return (
             header,
             samples,
-            np.frombuffer(body, MARK, marks, marks_at),
+            _widened(np.frombuffer(body, kind, marks, marks_at)),
             np.frombuffer(body, THREAD, threads, threads_at),
         )
     except (ValueError, LookupError, TypeError, OverflowError) as error:
         raise InputError(
             f"damaged samples of speed: {error}", where=path, fix="measure the run again"
         ) from None
+
+
+def _widened(marks: np.ndarray) -> np.ndarray:
+    """Marks of the format before have no calls of functions."""
+    if marks.dtype == MARK:
+        return marks
+    wide = np.zeros(len(marks), MARK)
+    for name in _MARK_BEFORE.names or ():
+        wide[name] = marks[name]
+    return wide

@@ -1,16 +1,19 @@
-"""How long each thread of an OpenMP program worked and waited, from its marks.
+"""How long each thread of an OpenMP program worked and waited, and in which function: its marks.
 
 Owns the way from ticks and marks (`workloads/marks.h`) to nanoseconds of the timed region.
 """
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from .samples import content_of
+from .samples import REGION, content_of
 
 COLUMNS = ("run", "thread", "start_ns", "end_ns", "busy_ns")
+_BOUNDS = ("since", "ticks")
+CALLS = ("run", "thread", "function", "start_ns", "end_ns", "calls", "busy_ns")
 
 
 def read_waits(folder: str | Path, runs: pd.DataFrame) -> pd.DataFrame:
@@ -42,14 +45,72 @@ def read_waits(folder: str | Path, runs: pd.DataFrame) -> pd.DataFrame:
     region, between regions (for all threads but the one that forks), at a lock and for tasks. A
     thread that has lost its CPU stays in its state.
     """
-    tables = [_read(Path(folder) / f"run-{int(run):06d}.speed.gz") for run in runs["run"]]
-    empty = pd.DataFrame({name: np.empty(0, np.int64) for name in COLUMNS})
+    return _of_runs(_waits, COLUMNS, folder, runs)
+
+
+def read_calls(folder: str | Path, runs: pd.DataFrame) -> pd.DataFrame:
+    """How long the threads of OpenMP programs were busy in the functions of their regions.
+
+    Parameters
+    ----------
+    folder
+        Folder in which `SpeedProbe` stored its files.
+    runs
+        Finished runs.
+
+    Returns
+    -------
+    One row for calls of a function by a thread that follow each other within 4 ms, or one longer
+    call; what lies between two waits counts as a call: `run`, `thread`, `function` (the same in
+    each run: place of the region or task in its object), `start_ns`, `end_ns` (of the first and
+    the last call, from the begin of the timed region), `calls`, `busy_ns` (of these calls, calls
+    within them left out). In long runs of many functions a row may hold more than 4 ms. A thread
+    that the runtime never ends lacks its last 4 ms; tasks of LLVM's runtime have no rows. No rows:
+    no OpenMP, or recorded before the format had them.
+
+    Raises
+    ------
+    InputError
+        A file is missing or damaged.
+    """
+    return _of_runs(_calls, CALLS, folder, runs)
+
+
+def _of_runs(
+    read: Callable[[Path], pd.DataFrame],
+    columns: Sequence[str],
+    folder: str | Path,
+    runs: pd.DataFrame,
+) -> pd.DataFrame:
+    tables = [read(Path(folder) / f"run-{int(run):06d}.speed.gz") for run in runs["run"]]
+    empty = pd.DataFrame({name: np.empty(0, np.int64) for name in columns})
     return pd.concat([empty, *tables], ignore_index=True)
 
 
-def _read(path: Path) -> pd.DataFrame:
+def _calls(path: Path) -> pd.DataFrame:
+    header, _, marks, _ = content_of(path)
+    states, marks = marks[marks["state"] != REGION], marks[marks["state"] == REGION]
+    clock = states[np.argsort(states["ticks"], kind="stable")]
+    rate = _rate(clock)
+    if not len(clock):
+        return pd.DataFrame(columns=CALLS)
+    start, end = (_wall_ns(marks[name], clock, rate) - header["start_ns"] for name in _BOUNDS)
+    table = pd.DataFrame({name: marks[name] for name in ("thread", "function", "calls")})
+    table["run"], table["start_ns"], table["end_ns"] = header["run"], start, end
+    table["busy_ns"] = np.rint(marks["busy"] * rate).astype(np.int64)
+    region_ns = header["end_ns"] - header["start_ns"]
+    table[["start_ns", "end_ns"]] = table[["start_ns", "end_ns"]].clip(0, region_ns)
+    middle = (start + end) / 2
+    table = table[(middle >= 0) & (middle <= region_ns)].sort_values(
+        ["thread", "start_ns"], kind="stable"
+    )
+    return table[list(CALLS)]
+
+
+def _waits(path: Path) -> pd.DataFrame:
     header, _, marks, places = content_of(path)
     region = header["start_ns"], header["end_ns"]
+    marks = marks[marks["state"] != REGION]
     marks = marks[np.argsort(marks["ticks"], kind="stable")]
     tables: list[pd.DataFrame] = []
     threads = np.union1d(marks["thread"], places["thread"]) if len(marks) else ()

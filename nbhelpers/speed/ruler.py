@@ -1,0 +1,166 @@
+"""Fixed work as the ruler of speed: by what factor a thread was slower, resolved in time.
+
+Owns the comparison of calls of one function between runs (as in vSensor and VAPRO), and of the
+probe's known work where a program has no marks.
+"""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from .samples import read_speed
+from .waits import read_calls
+
+COLUMNS = ("run", "thread", "start_ns", "end_ns", "factor", "low", "high", "source")
+_NORMAL_95, _SD_OF_MAD = 1.96, 1.4826
+_FAST_SHARE = 0.75  # of the runs, by run time, which are ordinary
+_GRID = 64  # calls at which ordinary runs are compared
+
+
+def slowness(
+    folder: str | Path, runs: pd.DataFrame, taken: pd.DataFrame | None = None
+) -> pd.DataFrame:
+    """By what factor fixed work took longer than in ordinary runs.
+
+    Parameters
+    ----------
+    folder
+        Folder in which `SpeedProbe` stored its files.
+    runs
+        Finished runs of one configuration; all but the slowest quarter are ordinary.
+    taken
+        When threads were without their CPU: `run`, `thread`, `start_ns`, `end_ns`; that is no
+        slowness, and is taken off the busy time. None: nothing is.
+
+    Returns
+    -------
+    One row a piece of a thread: `run`, `thread`, `start_ns`, `end_ns` (from the begin of the timed
+    region), `factor` (1: as in ordinary runs), `low`, `high` (95 %), `source`: region (calls of one
+    function, at most 4 ms together, or one longer) or probe (a sample, 24 ms of CPU time). Pieces
+    of nested functions may overlap. A run has rows of one source.
+
+    Raises
+    ------
+    InputError
+        A file is missing or damaged.
+
+    Notes
+    -----
+    **Region**: busy time of the calls over the median that ordinary runs took for the same calls
+    (same function, same thread by its rank, same numbers of calls). The interval is the spread of
+    single pieces in ordinary runs. Calls beyond the median number are more work, not slowness: they
+    are compared with the median of a call. A call that does more in this run (another input) looks
+    slower; where the probe's factor is 1 at that time, it is more work or slower memory.
+
+    **Probe**: duration of the known work bound by throughput over its median, which a slower clock
+    and a neighbour on the core both lengthen. Nothing is trimmed. The interval is that of a single
+    sample, so the mean of n pieces is √n times better known.
+    """
+    fast = _ordinary(runs)
+    calls = read_calls(folder, runs)
+    by_region = _of_regions(_without(calls, taken), fast)
+    rest = runs[~runs["run"].isin(by_region["run"])]
+    by_probe = _of_probe(read_speed(folder, rest), fast) if len(rest) else _of_rows(None)
+    parts = [part for part in (by_region, by_probe) if len(part)]
+    return pd.concat(parts, ignore_index=True) if parts else _of_rows(None)
+
+
+def _ordinary(runs: pd.DataFrame) -> np.ndarray:
+    count = max(1, round(_FAST_SHARE * len(runs)))
+    return runs.nsmallest(count, "seconds")["run"].to_numpy()
+
+
+def _of_rows(table: pd.DataFrame | None) -> pd.DataFrame:
+    return pd.DataFrame(columns=list(COLUMNS)) if table is None else table[list(COLUMNS)]
+
+
+def _with_interval(table: pd.DataFrame, spread: pd.Series | float) -> pd.DataFrame:
+    """`spread`: standard deviation of the log of a piece's factor."""
+    wide = np.exp(_NORMAL_95 * spread)
+    return table.assign(low=table["factor"] / wide, high=table["factor"] * wide)
+
+
+def _spread(logs: pd.Series) -> float:
+    return _SD_OF_MAD * float((logs - logs.median()).abs().median())
+
+
+# --- calls of functions ---------------------------------------------------------------------------
+
+
+def _without(calls: pd.DataFrame, taken: pd.DataFrame | None) -> pd.DataFrame:
+    """Busy time less what was taken of it; calls that wait too lose their busy share of it."""
+    if taken is None or calls.empty:
+        return calls
+    lost_ns = np.zeros(len(calls))
+    groups = dict(iter(taken.groupby(["run", "thread"])))
+    for key, rows in calls.groupby(["run", "thread"]).indices.items():
+        if key in groups:
+            own = groups[key].sort_values("start_ns")
+            at = own[["start_ns", "end_ns"]].to_numpy(float).ravel()
+            length = np.diff(at)
+            length[1::2] = 0
+            sums = np.append(0.0, np.cumsum(length))
+            start, end = (calls[name].to_numpy(float)[rows] for name in ("start_ns", "end_ns"))
+            lost_ns[rows] = np.interp(end, at, sums) - np.interp(start, at, sums)
+    share = calls["busy_ns"] / (calls["end_ns"] - calls["start_ns"]).clip(lower=1)
+    return calls.assign(busy_ns=(calls["busy_ns"] - lost_ns * share.clip(upper=1)).clip(lower=0))
+
+
+def _of_regions(calls: pd.DataFrame, fast: np.ndarray) -> pd.DataFrame:
+    if calls.empty:
+        return _of_rows(None)
+    ranks = calls.groupby("run")["thread"].rank("dense").astype(int)
+    parts = [
+        _of_function(own, fast) for _, own in calls.groupby([calls["function"], ranks]) if len(own)
+    ]
+    table = pd.concat([part for part in parts if part is not None], ignore_index=True)
+    return _of_rows(table.sort_values(["run", "thread", "start_ns"], ignore_index=True))
+
+
+def _of_function(calls: pd.DataFrame, fast: np.ndarray) -> pd.DataFrame | None:
+    """The pieces of one function and thread in all runs."""
+    usual = calls[calls["run"].isin(fast)]
+    if usual.empty:
+        return None
+    until = calls.groupby("run")["calls"].cumsum().to_numpy()
+    numbers, busy_ns = _reference(usual)
+    end, begin = (np.interp(at, numbers, busy_ns) for at in (until, until - calls["calls"]))
+    beyond = busy_ns[-1] / numbers[-1]
+    expected = np.where(until > numbers[-1], calls["calls"] * beyond, end - begin)
+    table = calls.assign(factor=calls["busy_ns"] / np.maximum(expected, 1.0), source="region")
+    table = table[(table["factor"] > 0) & (expected > 0)]
+    spread = _spread(np.log(table["factor"][table["run"].isin(fast)]))
+    return _with_interval(table, spread)
+
+
+def _reference(usual: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
+    """Numbers of calls, and the median of the busy time that ordinary runs took until each."""
+    total = float(usual.groupby("run")["calls"].sum().median())
+    numbers = np.unique(np.linspace(0, total, min(_GRID, int(total) + 1)).round())
+    curves = []
+    for _, own in usual.groupby("run"):
+        until = np.append(0, own["calls"].cumsum())
+        if until[-1] >= total:
+            curves.append(np.interp(numbers, until, np.append(0, own["busy_ns"].cumsum())))
+    steps = np.median(np.diff(np.array(curves), axis=1), axis=0)
+    return numbers, np.append(0.0, np.cumsum(steps))
+
+
+# --- samples of the probe -------------------------------------------------------------------------
+
+
+def _of_probe(samples: pd.DataFrame, fast: np.ndarray) -> pd.DataFrame:
+    samples = samples[samples["throughput"].notna()]
+    took = 1 / samples["throughput"]
+    usual = took[samples["run"].isin(fast)]
+    factor = took / (usual.median() if len(usual) else took.median())
+    table = samples[["run", "thread"]].assign(
+        start_ns=samples["start_ns"] - samples["wall_ns"],
+        end_ns=samples["start_ns"],
+        factor=factor,
+        source="probe",
+    )
+    # neighbours in time share the speed: what they differ by is the error of sampling
+    steps = np.log(factor).groupby([samples["run"], samples["thread"]]).diff().dropna()
+    return _of_rows(_with_interval(table, _spread(steps) / np.sqrt(2)))
