@@ -7,7 +7,9 @@ import pandas as pd
 import pytest
 
 from nbhelpers.measurement import finished, recorded_runs, run_once
-from nbhelpers.speed import SpeedProbe, read_calls, read_waits, slowness
+from nbhelpers.speed import SpeedProbe, read_waits
+from nbhelpers.speed.ruler import slowness
+from nbhelpers.speed.waits import read_calls
 from nbhelpers.workloads import Workload
 
 from .printed import Printed
