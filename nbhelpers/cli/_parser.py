@@ -131,12 +131,13 @@ _OF_VERB: dict[str, tuple[click.Parameter, ...]] = {
     "inject": (_RUNS, click.Argument(["config"])),
     "why": (
         _RUNS,
-        _number("--budget", "SECONDS", "time for measuring (default: 300, or 90 runs)", 0.0),
+        _number("--budget", "SECONDS", "time for measuring (default: 180, or 9 runs)", 0.0),
         click.Option(
             ["--risk"],
             type=click.Choice(("none", "low", "high")),
-            default="low",
-            help="the highest risk of a remedy that is tried (default: low)",
+            default="none",
+            help="the highest risk of a remedy that is tried; none: on the program alone (default);"
+            " low: on the whole machine, and undone",
         ),
         _flag("--no-page", "leave the page out"),
     ),

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from ..studies.program_study import ProgramStudy
+    from ..studies.program_study.verdicts import Verdict
     from ..workloads import Workload
 
 
@@ -165,21 +166,17 @@ def explain(arguments: SimpleNamespace) -> Answer:
 
 def why(arguments: SimpleNamespace) -> Answer:
     from ..studies.program_study import ProgramStudy
+    from ..studies.program_study.summary import terminal_text
 
     study = ProgramStudy(
         _workload(arguments), _folder(arguments), arguments.budget, arguments.runs, arguments.risk
     )
     arguments.data_folder = study.folder
-    _say(
-        f"Why does {study.command} not take the same time twice?",
-        study.plan.table().to_string(index=False, na_rep="", float_format="%.0f"),
-        *_left_out(),
-    )
-    verdicts = study.verdicts(lambda verdict: _say(f"  {verdict.question} {verdict.reply}"))
+    _say(f"Why does {study.command} not take the same time twice?", study.plan.sentence())
+    verdicts = study.verdicts(lambda verdict: _say(*_grown(study, verdict)))
     page = None if arguments.no_page else _page(arguments, study)
-    places_of = [f"page  {_relative(page)}"] if page else [""]
-    places_of.append(f"data  {_relative(study.folder)}")
-    summary = "\n".join(["", study.headline(), "", *map(str, verdicts), "", *places_of])
+    places_of = (_relative(page) if page else "", _relative(study.folder))
+    summary = "\n" + terminal_text(study, *places_of)
     return Answer(
         summary,
         {
@@ -189,6 +186,16 @@ def why(arguments: SimpleNamespace) -> Answer:
             "folder": study.folder,
         },
     )
+
+
+def _grown(study: "ProgramStudy", verdict: "Verdict") -> list[str]:
+    """What a further answer adds."""
+    from ..studies.program_study.summary import histogram
+
+    lines = [f"  {verdict.question} {verdict.reply}"]
+    if verdict == study.verdict("spread"):
+        lines += histogram(study.undisturbed[study.outcome.name], study.outcome.unit)
+    return lines
 
 
 def simulate(arguments: SimpleNamespace) -> Answer:
@@ -325,12 +332,6 @@ def _page(arguments: SimpleNamespace, study: "ProgramStudy") -> Path | None:
     except Exception as error:  # of Jupyter, too: an installation that lacks a part
         _say(f"The page could not be made: {error}")
         return None
-
-
-def _left_out() -> list[str]:
-    from ..machine import doctor as examined
-
-    return [f"Here: {sentence}" for sentence in examined().replaced()]
 
 
 def _say(*sentences: str) -> None:

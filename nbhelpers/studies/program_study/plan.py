@@ -8,10 +8,10 @@ import pandas as pd
 from ...errors import InputError
 from ...progress import readable
 
-SECONDS = 300.0  # what a study takes by default
-LEAST_RUNS = 90  # lengths of a run that it needs
-TRACED, REPLAYED, TREATED, PROVED = 0.2, 0.15, 0.5, 0.15  # shares of the time
-ROUNDS = (5, 40)  # of a campaign: at least, at most
+SECONDS = 180.0  # what a study takes by default, whatever the program, up to 20 s a run
+LEAST_RUNS = 9  # lengths of a run that the evidence needs
+TRACED, REPLAYED, TREATED, PROVED = 0.3, 0.15, 0.4, 0.15  # shares of the time
+FEWEST_TRACED, FEWEST_REPLAYED, MOST_ROUNDS = 4, 5, 40  # rounds of a campaign
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class TimePlan:
     traced
         Rounds of a run with tracing and one without.
     replayed
-        Rounds of a run with the worst run's noise and one without.
+        Rounds of a run with the worst run's noise and one without; 0: there is no time for them.
     treated_seconds
         For finding what separates slow runs and trying what may help.
     proved_seconds
@@ -40,6 +40,14 @@ class TimePlan:
     replayed: int
     treated_seconds: float
     proved_seconds: float
+
+    def sentence(self) -> str:
+        """What is done first, and how long all takes."""
+        first = readable(2 * self.traced * self.run_seconds)
+        return (
+            f"{2 * self.traced} runs in about {first} say who took the time; all takes"
+            f" {readable(self.seconds)} at most."
+        )
 
     def table(self) -> pd.DataFrame:
         """One row a step: step, runs, seconds (at most)."""
@@ -64,7 +72,7 @@ def plan_study(run_seconds: float, seconds: float = 0, runs: int = 0) -> TimePla
     run_seconds
         Length of one run in seconds.
     seconds
-        In all; 0: five minutes, or more where runs are long.
+        In all; 0: three minutes, or nine runs where they are long.
     runs
         Rounds of the first two steps; 0: what the time allows.
 
@@ -76,18 +84,23 @@ def plan_study(run_seconds: float, seconds: float = 0, runs: int = 0) -> TimePla
     Examples
     --------
     >>> plan_study(1.0).traced, plan_study(1.0).replayed, plan_study(60.0).seconds
-    (30, 22, 5400.0)
+    (27, 13, 540.0)
     """
     least = LEAST_RUNS * run_seconds
     if seconds and seconds < least:
         raise InputError(
-            f"{seconds:g} s are too short: a run takes {readable(run_seconds)}",
+            f"{seconds:g} s are too short: a run takes {readable(run_seconds)} with all that"
+            " watches it",
             why="fewer runs show nothing of how they vary",
-            fix=f"give at least {math.ceil(least)} s, or a smaller problem",
+            fix=f"--budget {math.ceil(least)}, or a smaller problem",
         )
     seconds = seconds or max(SECONDS, least)
     traced, replayed = (
-        runs or int(min(max(share * seconds / (2 * run_seconds), ROUNDS[0]), ROUNDS[1]))
+        runs or min(int(share * seconds / (2 * run_seconds)), MOST_ROUNDS)
         for share in (TRACED, REPLAYED)
     )
-    return TimePlan(run_seconds, seconds, traced, replayed, TREATED * seconds, PROVED * seconds)
+    traced = max(traced, FEWEST_TRACED)
+    replayed = replayed if replayed >= FEWEST_REPLAYED else 0
+    left = seconds - 2 * (traced + replayed) * run_seconds
+    treated = max(left, 0) * TREATED / (TREATED + PROVED)
+    return TimePlan(run_seconds, seconds, traced, replayed, treated, max(left, 0) - treated)

@@ -5,6 +5,7 @@ Owns the order of the campaigns and their folders. Every step keeps its data in 
 so that the same call goes on where it stopped.
 """
 
+import math
 import shlex
 from dataclasses import dataclass
 from functools import cached_property
@@ -25,7 +26,6 @@ from ...measurement import (
     Cell,
     consequences,
     finished,
-    measure,
     metrics,
     rates,
 )
@@ -57,6 +57,9 @@ def study_folder(workload: Workload) -> Path:
     """
     what = digest(*workload.command, *(f"{name}={value}" for name, value in workload.env))
     return places.results() / "programs" / f"{workload.name}-{what[:6]}"
+
+
+SHORT_S = 5.0  # a run that takes longer is looked at one time only
 
 
 @dataclass(frozen=True)
@@ -124,7 +127,7 @@ class Steps:
         folder: str | Path | None = None,
         seconds: float = 0,
         runs: int = 0,
-        risk: str = "low",
+        risk: str = "none",
         seed: int = 1,
     ):
         self.workload, self.folder = workload, Path(folder or study_folder(workload))
@@ -137,13 +140,23 @@ class Steps:
 
     @cached_property
     def plan(self) -> TimePlan:
-        """How the time is divided; three runs are made to find out how long one takes."""
+        """How the time is divided; one to three runs are made to find out how long one takes, with
+        all that watches it.
+        """
         path = self.folder / "plan.json"
         if not path.exists():
-            first = measure(self.workload, runs=3, folder=self.folder / "first-look")
-            write_json(path, {"run_seconds": float(first["elapsed_seconds"].median())})
+            runs = self._first_look(1)
+            if runs["elapsed_seconds"].iloc[0] < SHORT_S:
+                runs = self._first_look(3)
+            write_json(path, {"run_seconds": float(runs["elapsed_seconds"].median())})
         cached = cast("dict[str, float]", read_json(path))  # written above
         return plan_study(cached["run_seconds"], self.seconds, self.runs)
+
+    def _first_look(self, runs: int) -> pd.DataFrame:
+        folder = self.folder / "first-look"
+        tracer = Tracer(folder / "traces")
+        cell = Cell("traced", tracer.stand_in(self.workload), attachments=(tracer,))
+        return Campaign(folder, [cell], runs=runs, attachments=metrics("all")).run()
 
     @cached_property
     def traced(self) -> TracedRuns:
@@ -199,6 +212,10 @@ class Steps:
             Nothing is left to replay.
         """
         config = self.config
+        if not self.plan.replayed:
+            raise InputError(
+                "no time is left for replays", fix=f"--budget {math.ceil(4 * self.plan.seconds)}"
+            )
         folder = self.folder / "replayed" / config.digest
         return finished(
             injection_campaign(

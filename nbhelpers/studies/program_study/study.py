@@ -12,11 +12,13 @@ from typing import Any
 import pandas as pd
 
 from ...answers import CANNOT_TELL, LONGEST, Answer
+from ...attribution.who import in_words
 from ...errors import NoisebookError
 from ...facts import facts_html
 from ...files import write_json
 from ...mitigation import explain_factor
 from .steps import Steps
+from .summary import DOSE, REMOVED, REPLAYED, SEEN, next_command
 from .verdicts import CANNOT, QUESTIONS, Verdict, find_verdict, percent
 
 
@@ -30,7 +32,7 @@ class ProgramStudy(Steps):
     folder
         Where everything is cached; None: see `study_folder`.
     seconds
-        Seconds that measuring may take; 0: five minutes, or more where runs are long.
+        Seconds that measuring may take; 0: three minutes, or nine runs where they are long.
     runs
         Rounds of the first two steps; 0: what the time allows.
     risk
@@ -125,9 +127,10 @@ class ProgramStudy(Steps):
         known: dict[str, Any] = {
             name: 100 * number for name, number in numbers.items() if number is not None
         }
+        reason = self._reason()
         return Answer(
             self._proven()[:LONGEST] or CANNOT_TELL,
-            f"{self._reason().capitalize()}.",
+            f"{reason[0].upper()}{reason[1:]}.",
             "how much the runs differ",
             unit="%" if known else "",
             n=spread.n,
@@ -136,18 +139,26 @@ class ProgramStudy(Steps):
         )
 
     def headline(self) -> str:
-        """What was found, in one sentence."""
-        spread, remedy = self.verdict("spread"), self.verdict("remedy")
+        """The cause, its size, its grade, and one command."""
+        spread, who = self.verdict("spread"), self.verdict("who")
         differ = (
             "How much the runs differ is not known"
             if spread.value is None
             else f"The runs differ by {percent(spread.value)} (n = {spread.n})"
         )
-        helped = {"yes": "a remedy helps, shown twice", "no": "none of the remedies tried helps"}
-        return (
-            f"{differ}; {self._reason()};"
-            f" {helped.get(remedy.answer, 'what helps is not known here')}."
-        )
+        if who.answer == "yes":
+            best = self.took.table.iloc[0]
+            said = f"{self.took.slow.sentence()} {in_words(best)}"
+            return f"{said} ({self.grade()}) {next_command(best)}".strip()
+        return f"{differ}; {self._reason()}."
+
+    def grade(self) -> str:
+        """How well the cause is shown; a step that was not done lowers nothing."""
+        if self.verdict("remedy").answer == "yes":
+            return REMOVED
+        if self._proven() or (len(self.doses) and self.verdict("proof").answer == "yes"):
+            return DOSE
+        return REPLAYED if self.verdict("anomaly").answer == "yes" else SEEN
 
     def _proven(self) -> str:
         """The name of the proven cause; empty: there is none."""
@@ -158,9 +169,8 @@ class ProgramStudy(Steps):
         """What is known of the cause, in a clause."""
         if self._proven():
             return f"a cause is proven: {self._proven()}"
-        who = self.verdict("who")
-        if who.answer == "yes":
-            return f"{who.sentence.partition(' p = ')[0].rstrip('.')} (seen with it)"
+        if self.verdict("who").answer == "yes":
+            return f"{in_words(self.took.table.iloc[0]).rstrip('.')} ({self.grade()})"
         return {
             "yes": "what was counted and separates the slow ones is not proven to be the cause",
             "no": "nothing that was counted separates the slow ones",

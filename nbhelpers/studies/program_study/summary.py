@@ -1,0 +1,73 @@
+"""What a study of a program says on a terminal: 25 lines of 80 columns, cause and size first."""
+
+import textwrap
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+if TYPE_CHECKING:
+    from .study import ProgramStudy
+    from .verdicts import Verdict
+
+# grades of a cause, each more than the one before
+SEEN, REPLAYED, DOSE, REMOVED = "seen with it", "replayed", "dose shown", "removed"
+COLUMNS, BINS = 80, 6
+_SHORT = {
+    "spread": "Spread",
+    "who": "Who",
+    "noise": "Noise",
+    "tracing": "Tracing",
+    "replay": "Replay",
+    "anomaly": "As slow",
+    "cause": "Counters",
+    "remedy": "Remedy",
+    "proof": "Doses",
+}
+_COMMANDS = {
+    "runnable": "Try: renice 19 $(pgrep -x '{}'), or give it other CPUs (taskset).",
+    "waiting": "Look: ps -o pid,etime,cmd -C '{}'.",
+    "stopped": "Look who sends SIGSTOP: perf trace -e kill -a, or the batch system's log.",
+    "quota": "Look: cat /sys/fs/cgroup/.../cpu.max of its control group.",
+    "disk": "Look: iostat -x 1, and what else writes then.",
+    "asleep": "Look: strace -f -e trace=nanosleep,clock_nanosleep COMMAND.",
+    "computing": "Look: is its input the same each time? noisebook explain -- COMMAND",
+}
+
+
+def next_command(best: pd.Series) -> str:
+    """One command to go on with, for a row of `who_took_it`; "" where none is plain."""
+    return _COMMANDS.get(best["part"], "").format(best["name"])
+
+
+def histogram(values: pd.Series, unit: str) -> list[str]:
+    """The values as lines of text, a bin each.
+
+    Examples
+    --------
+    >>> histogram(pd.Series([1.0, 1.0, 1.0, 2.0]), "s")[0]
+    '  1      to 1.17   s ### 3'
+    """
+    counts, edges = np.histogram(values.dropna(), bins=BINS)
+    most = max(int(counts.max()), 1)
+    bars = [round(40 * count / most) if most > 40 else count for count in counts]
+    return [
+        f"  {low:<6.3g} to {high:<6.3g} {unit} {'#' * bar} {count or ''}".rstrip()
+        for low, high, bar, count in zip(edges, edges[1:], bars, counts)
+    ]
+
+
+def brief(about: str, verdict: "Verdict") -> str:
+    """A verdict in one line."""
+    text = f"{_SHORT[about]:<9}{verdict.answer + ': ' if verdict.answer else ''}{verdict.sentence}"
+    return textwrap.shorten(text.replace("  ", " "), COLUMNS, placeholder=" …")
+
+
+def terminal_text(study: "ProgramStudy", page: str, data: str) -> str:
+    """All that `noisebook why` prints in the end; the rest is on the page."""
+    abouts = [about for about in _SHORT if about != "who"]
+    lines = textwrap.wrap(study.headline(), COLUMNS, break_long_words=False)
+    lines += ["", *histogram(study.undisturbed[study.outcome.name], study.outcome.unit), ""]
+    lines += [brief(about, study.verdict(about)) for about in abouts]
+    lines += [f"page     {page}"] * bool(page) + [f"data     {data}"]
+    return "\n".join(lines)
