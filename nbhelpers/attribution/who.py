@@ -137,7 +137,7 @@ def who_took_it(
     `slow_high` (its range in the slow runs), `others_high` (its largest value in the others),
     `more` (difference of the means), `explained_share` (`more` over the excess of the slow runs;
     NaN for a counter), `above` (chance that a slow run has more than another), `spearman` (with the
-    costs) and `p_value` (of the largest |`above` − ½| of all candidates, when the slow runs are
+    costs) and `p_value` (of the largest distance of `above` from ½, when the slow runs are
     chosen at random). First come names that explain a fifth of the excess, by what they explain.
 
     Examples
