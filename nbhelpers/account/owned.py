@@ -36,13 +36,20 @@ def owned_ms(
     if states.empty:
         nobody = pd.MultiIndex.from_arrays([[], []], names=["part", "owner"])
         return pd.DataFrame(index=pd.Index(runs["run"], name="run"), columns=nobody, dtype=float)
-    throttled = "cgroup_throttled_us" in runs
     owned = owners_of_path(
         critical_path(states, waits),
         read_cpu_owners(folder, runs),
         read_traces(folder, runs),
         stolen_times(folder, runs),
-        dict(zip(runs["run"], 1e3 * runs["cgroup_throttled_us"])) if throttled else None,
+        _throttled_ns(runs),
     )
     wide = owned.pivot_table("ns", "run", ["part", "owner"], "sum", fill_value=0.0) / 1e6
     return wide.reindex(runs["run"]).fillna(0.0)
+
+
+def _throttled_ns(runs: pd.DataFrame) -> dict[int, float]:
+    """How long each run's quota had run out, by either version of control groups."""
+    for name, unit_ns in (("cgroup_throttled_us", 1e3), ("cgroup_throttled_ns", 1.0)):
+        if name in runs and runs[name].notna().any():
+            return dict(zip(runs["run"], unit_ns * runs[name]))
+    return {}

@@ -22,6 +22,9 @@ PATH = dict.fromkeys(_INTEGERS, "int64") | {"part": "str", "owner": "str"}
 OWNED = {"run": "int64", "part": "str", "owner": "str", "ns": "float64"}
 PROGRAM, TIMER, STOP, DISK, QUOTA = "the program", "own timer", "stop signal", "disk", "quota"
 LATENCY, BARRIER, UNSEEN, STARTED = "idle CPU", "barrier", "not recorded", "its start"
+OWN = "own thread "
+# states that say themselves why a thread did not compute
+_ITSELF = {"runnable": ("runnable", ""), "disk": ("disk", DISK), "stopped": ("stopped", STOP)}
 _BUSY = 0.5  # share of an interval of marks from which on its thread worked
 
 
@@ -98,8 +101,8 @@ class _Walk:
         thread = self._last(now)
         while now > 0:
             came, when = self._came_last(thread, now)
-            if when < now:  # from the last arrival on, the way out of the barrier
-                yield (when, now, thread, -1, "waiting", BARRIER)
+            if when < now:
+                yield from self._leaves(thread, when, now)
             thread, now = came, when
             step = self._step(thread, now)
             if step is None:
@@ -133,6 +136,18 @@ class _Walk:
                 best, last = other, min(of_ends[row], now)
         return (best, last) if best != thread else (thread, now)
 
+    def _leaves(self, thread: int, since: int, now: int) -> Iterator[tuple]:
+        """The way out of a barrier, from the last arrival on; who has no CPU can't leave it."""
+        known = self.threads.get(thread)
+        while now > since:
+            row = known.at(now) if known else None
+            state = "running" if known is None or row is None else known.state[row]
+            start = since if known is None or row is None else max(since, known.start[row])
+            cpu = -1 if known is None or row is None else known.cpu[row]
+            part, owner = _ITSELF.get(state, ("waiting", BARRIER))
+            yield (start, now, thread, cpu, part, owner)
+            now = start
+
     def _works(self, thread: int, now: int) -> bool:
         begins, ends = self.work[thread]
         row = bisect_right(begins, now - 1) - 1
@@ -151,12 +166,7 @@ class _Walk:
             start = max(start, begins[at])
         if state == "sleeping":
             return self._slept(known, row, thread, now)
-        part, owner = {
-            "running": ("computing", PROGRAM),
-            "runnable": ("runnable", ""),
-            "disk": ("disk", DISK),
-            "stopped": ("stopped", STOP),
-        }[state]
+        part, owner = _ITSELF.get(state, ("computing", PROGRAM))
         return (start, now, thread, cpu, part, owner), thread
 
     def _slept(self, known: _Thread, row: int, thread: int, now: int) -> tuple[tuple | None, int]:
@@ -236,8 +246,8 @@ def owners_of_path(
     Returns
     -------
     One row a run, part and owner: `run`, `part` (one of `PARTS`), `owner`, `ns`; the sum over a run
-    is the length of its path. While a thread is runnable the owner is who had its CPU; nobody: the
-    quota, as long as it held, then the idle CPU.
+    is the length of its path. While a thread is runnable the owner is the quota, as long as it held
+    in sum, then who had its CPU, or the idle CPU.
     """
     computing = path["part"] == "computing"
     runnable = path["part"] == "runnable"
@@ -249,7 +259,7 @@ def owners_of_path(
     others = cpu_owners.assign(ns=cpu_owners["end_ns"] - cpu_owners["start_ns"])
     had = _shared(path[runnable], others.rename(columns={"name": "owner"}))
     own = had["is_program"].astype(bool) & (had["owner"] != "idle")
-    had["owner"] = had["owner"].where(~own, "own thread " + had["owner"].astype(str))
+    had["owner"] = had["owner"].where(~own, OWN + had["owner"].astype(str))
     had["owner"] = had["owner"].mask(had["owner"] == "idle", LATENCY)
     whole = path.assign(ns=path["end_ns"] - path["start_ns"])
     rest = _less(whole[computing], [taken, lost]).assign(owner=PROGRAM)
@@ -299,10 +309,21 @@ def _less(pieces: pd.DataFrame, parts: list[pd.DataFrame]) -> pd.DataFrame:
 
 
 def _with_quota(table: pd.DataFrame, throttled_ns: Mapping[int, float]) -> pd.DataFrame:
-    """Of the time in which a thread could have had an idle CPU, what its quota kept it from."""
-    idle = (table["part"] == "runnable") & (table["owner"] == LATENCY)
-    limit = table["run"].map(throttled_ns).fillna(0).clip(lower=0)
-    held = np.minimum(table["ns"], limit).where(idle, 0)
-    quota = table[held > 0].assign(part=QUOTA, owner=QUOTA, ns=held[held > 0])
-    rest = table.assign(ns=table["ns"] - held)
-    return pd.concat([rest[rest["ns"] > 0], quota], ignore_index=True)
+    """Of the time in which a thread was kept off a CPU that was idle, or that another program had,
+    what its quota kept it from, at most; the idle first.
+    """
+    left = {int(run): max(0.0, ns) for run, ns in throttled_ns.items() if ns == ns}
+    parts = []
+    for is_idle in (True, False):
+        of = (table["part"] == "runnable") & ~table["owner"].str.startswith(OWN)
+        of &= (table["owner"] == LATENCY) == is_idle
+        had = table["ns"].where(of, 0.0)
+        sums = had.groupby(table["run"]).sum()
+        share = (pd.Series(left, dtype=float).reindex(sums.index).fillna(0) / sums).clip(upper=1)
+        held = had * table["run"].map(share.fillna(0))
+        parts.append(table[held > 0].assign(part=QUOTA, owner=QUOTA, ns=held[held > 0]))
+        table = table.assign(ns=table["ns"] - held)
+        used = held.groupby(table["run"]).sum()
+        left = {run: ns - used.get(run, 0.0) for run, ns in left.items()}
+    whole = pd.concat([table[table["ns"] > 0], *parts], ignore_index=True)
+    return whole.groupby(["run", "part", "owner"], as_index=False)["ns"].sum()

@@ -128,6 +128,9 @@ def tables_of_recording(
     states["name"] = states["thread"].map(names).fillna("")
     states = _clipped(states.assign(run=run), window)[list(COLUMNS)].astype(COLUMNS)
     owners = _owners(header, raw, switch, recorded)
+    # the last name: a process that was just forked still has its parent's
+    last = owners["thread"].where(owners["thread"] > NOBODY).map(names)
+    owners = owners.assign(name=last.fillna(owners["name"]))
     owners = owners.assign(run=run, is_program=owners["thread"].isin(threads))
     return states, _clipped(owners, window)[list(OWNERS)].astype(OWNERS)
 
@@ -159,12 +162,11 @@ def _clipped(table: pd.DataFrame, window: tuple[int, int]) -> pd.DataFrame:
 
 def _names(switch: pd.DataFrame) -> dict[int, str]:
     """The last name of each thread."""
-    switch = switch.sort_values("time_ns", kind="stable")
-    known: dict[int, str] = {}
-    for end in ("next", "prev"):
-        last = switch.drop_duplicates(f"{end}_pid", keep="last")
-        known |= dict(zip(last[f"{end}_pid"], last[f"{end}_comm"].astype(str)))
-    return known
+    columns = ["time_ns", "thread", "name"]
+    ends = [switch[["time_ns", f"{end}_pid", f"{end}_comm"]] for end in ("next", "prev")]
+    seen = pd.concat([end.set_axis(columns, axis=1) for end in ends])
+    last = seen.sort_values("time_ns", kind="stable").drop_duplicates("thread", keep="last")
+    return dict(zip(last["thread"], last["name"].astype(str)))
 
 
 def _steps(rows: pd.DataFrame, thread: str, state: object, order: int, cpu: str) -> pd.DataFrame:

@@ -112,6 +112,37 @@ def test_at_a_barrier_that_spins_the_thread_that_came_last_counts():
     }
 
 
+def test_who_is_stopped_on_the_way_out_of_a_barrier_is_stopped():
+    """Thread 1 waits from 30 on, thread 2 came at 40, and a signal stopped both until 90."""
+    table = states(
+        (1, 0, 45, "running", 0),
+        (1, 45, 90, "stopped", -1),
+        (1, 90, 100, "running", 0),
+        (2, 0, 42, "running", 1),
+        (2, 42, 90, "stopped", -1),
+        (2, 90, 99, "running", 1),
+    )
+    marks = pd.DataFrame(
+        [(1, 0, 30, 30), (1, 30, 92, 0), (1, 92, 100, 8), (2, 0, 40, 40), (2, 40, 99, 0)],
+        columns=["thread", "start_ns", "end_ns", "busy_ns"],
+    ).assign(run=0)
+    assert owned(table, owners((0, 0, 100, "work", True)), marks) == {
+        ("computing", "the program"): 8 + 40,
+        ("waiting", "barrier"): 2 + 5,
+        ("stopped", "stop signal"): 45,
+    }
+
+
+def test_a_quota_counts_before_who_had_the_cpu_in_the_meantime():
+    table = states((1, 0, 40, "running", 0), (1, 40, 90, "runnable", 0), (1, 90, 100, "running", 0))
+    had = owners((0, 40, 60, "idle", False), (0, 60, 90, "backupd", False))
+    assert owned(table, had, throttled_ns={0: 30}) == {
+        ("computing", "the program"): 50,
+        ("quota", "quota"): 30,
+        ("runnable", "backupd"): 20,
+    }
+
+
 def test_before_a_thread_was_forked_the_time_is_its_parents():
     table = states(
         (1, 0, 25, "running", 0),
