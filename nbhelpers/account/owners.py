@@ -309,9 +309,7 @@ def _less(pieces: pd.DataFrame, parts: list[pd.DataFrame]) -> pd.DataFrame:
 
 
 def _with_quota(table: pd.DataFrame, throttled_ns: Mapping[int, float]) -> pd.DataFrame:
-    """Of the time in which a thread was kept off a CPU that was idle, or that another program had,
-    what its quota kept it from, at most; the idle first.
-    """
+    """What the quota kept a thread from: first while its CPU was idle, then while others had it."""
     left = {int(run): max(0.0, ns) for run, ns in throttled_ns.items() if ns == ns}
     parts = []
     for is_idle in (True, False):

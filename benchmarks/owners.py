@@ -1,0 +1,194 @@
+"""Planted owners: does the critical path name who had the time that a slow run took longer?
+
+    .venv/bin/python benchmarks/owners.py [--runs 12] [--cases hog,stop] [--programs pthreads]
+
+Two programs of two threads, one with OpenMP and one with pthreads. Each case strikes every fourth
+run. From outside: a process `backupd` has a CPU, a stop signal, a CPU quota of the control group
+(version 1). From within, in the pthreads program: a sleep, more work, another thread of its own on
+the same CPU. Printed for each case: the planted owner, how many of the struck runs have it as
+their largest, and the largest ones. A run's excess is what it has beyond the mean of the runs that
+were not struck. The plain rival (`by states`) adds up the states of all threads, without a path; it
+counts as right where the part is, for it has no names. As root. On a busy machine what others took
+is in it, too.
+"""
+
+import argparse
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Thread
+
+import pandas as pd
+from _c_programs import build
+
+from nbhelpers.account import owned_ms
+from nbhelpers.measurement import Attachment, Campaign, Cell, finished, metrics
+from nbhelpers.speed import SpeedProbe, read_waits
+from nbhelpers.tracing import Tracer, read_states
+from nbhelpers.workloads import nbody, program
+
+EVERY = 4
+SECONDS = 0.15
+HOG = f"""import os, time
+os.sched_setaffinity(0, {{1}}); os.nice(-15); end = time.time() + {SECONDS}
+while time.time() < end: sum(range(9000))
+"""
+GROUP = Path("/sys/fs/cgroup/cpu")
+
+
+def hog(folder: Path, pid: int) -> None:
+    """A process that others call backupd, on CPU 1."""
+    link = folder / "backupd"
+    if not link.exists():
+        link.symlink_to(sys.executable)
+    subprocess.run(["./backupd", "-S", "-c", HOG], cwd=folder, check=True)
+
+
+def stop(folder: Path, pid: int) -> None:
+    """A stop signal, and the one that ends it."""
+    time.sleep(0.03)
+    os.kill(pid, signal.SIGSTOP)
+    time.sleep(SECONDS)
+    os.kill(pid, signal.SIGCONT)
+
+
+def limited(pid: int) -> None:
+    """A third of a CPU for both threads."""
+    group = GROUP / f"planted-{pid}"
+    group.mkdir()
+    (group / "cpu.cfs_quota_us").write_text("30000")
+    (group / "cgroup.procs").write_text(str(pid))
+
+
+@dataclass(frozen=True)
+class Case:
+    """`beside` acts from outside; else the program reads the case's name. `owner`: (part, who)."""
+
+    owner: tuple[str, str]
+    beside: Callable[[Path, int], None] | None = None
+
+
+CASES = {
+    "hog": Case(("runnable", "backupd"), hog),
+    "stop": Case(("stopped", "stop signal"), stop),
+    "quota": Case(("quota", "quota"), lambda folder, pid: None),
+    "sleep": Case(("asleep", "own timer")),
+    "more": Case(("computing", "the program")),
+    "second": Case(("runnable", "own thread second")),
+}
+STATES = {"running": "computing", "sleeping": "waiting"}
+
+
+class Planted(Attachment):
+    """Strikes the runs whose number ends a group of EVERY, and writes down which."""
+
+    def __init__(self, folder: Path, name: str):
+        self.folder, self.name, self.count = folder, name, 0
+        self.thread: Thread | None = None
+
+    @property
+    def strikes(self) -> bool:
+        """Whether the run that comes or goes on is struck."""
+        return self.count % EVERY == EVERY - 1
+
+    def before(self, workload: object) -> None:
+        """The program's own cause."""
+        (self.folder / "cause").write_text(self.name if self.strikes else "nothing")
+
+    def armed(self, pid: int) -> None:
+        """The quota, before counters are opened on the program's group."""
+        self.pid = pid
+        if self.strikes and self.name == "quota":
+            limited(pid)
+
+    def released(self, t0_ns: int) -> None:
+        beside = CASES[self.name].beside
+        if self.strikes and beside:
+            self.thread = Thread(target=beside, args=(self.folder, self.pid))
+            self.thread.start()
+
+    def after(self, run: dict) -> dict:
+        """Whether it was struck."""
+        if self.thread:
+            self.thread.join()
+        group = GROUP / f"planted-{self.pid}"
+        if group.exists():
+            group.rmdir()
+        self.thread, struck = None, self.strikes
+        self.count += 1
+        return {"struck": struck}
+
+
+def excess(wide: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
+    """What each struck run has beyond the mean of the others."""
+    struck = runs.set_index("run")["struck"].reindex(wide.index).astype(bool)
+    return wide[struck] - wide[~struck].mean()
+
+
+def by_threads(folder: Path, runs: pd.DataFrame) -> pd.DataFrame:
+    """The plain way: the states of all threads added up, ms."""
+    states = read_states(folder, runs)
+    states["ms"] = (states["end_ns"] - states["start_ns"]) / 1e6
+    part = states["state"].replace(STATES)
+    return states.pivot_table("ms", "run", part, "sum", fill_value=0.0)
+
+
+def one_case(name: str, kind: str, folder: Path, count: int) -> dict:
+    """A row of the table that is printed."""
+    victim = build(folder, "owners_victim")
+    workload = program([str(victim), str(folder / "cause")]) if kind == "pthreads" else OPENMP
+    records = [Tracer(folder / "traces"), SpeedProbe(folder / "speed")]
+    cell = Cell("planted", workload, attachments=(*records, Planted(folder, name)))
+    runs = finished(
+        Campaign(folder / "runs", [cell], count, attachments=metrics("throttling")).run()
+    )
+    waits = read_waits(folder / "speed", runs) if "wait_marks" in runs else None
+    found = excess(owned_ms(folder / "traces", runs, waits), runs)
+    rival = excess(by_threads(folder / "traces", runs), runs)
+    part, owner = CASES[name].owner
+    largest = found.idxmax(axis=1)
+    ranked = found.mean().sort_values(ascending=False).head(3)
+    longer_ms = 1e3 * excess(runs.set_index("run")[["region_seconds"]], runs)["region_seconds"]
+    return {
+        "case": name,
+        "program": kind,
+        "planted": f"{part}: {owner}",
+        "right": sum(one == (part, owner) for one in largest),
+        "of": len(found),
+        "by states": sum(one == part for one in rival.idxmax(axis=1)),
+        "longer_ms": round(longer_ms.mean(), 1),
+        "largest": ", ".join(f"{ms:.0f} ms {of[0]}: {of[1]}" for of, ms in ranked.items()),
+    }
+
+
+OPENMP = nbody(3000, 40)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--runs", type=int, default=12)
+    parser.add_argument("--cases", default=",".join(CASES))
+    parser.add_argument("--programs", default="pthreads,openmp")
+    arguments = parser.parse_args()
+    rows = []
+    for name in arguments.cases.split(","):
+        for kind in arguments.programs.split(","):
+            if name == "quota" and not GROUP.exists():
+                print("quota is left out: no cpu controller of version 1 here")
+            elif kind == "pthreads" or CASES[name].beside:
+                with tempfile.TemporaryDirectory() as folder:
+                    rows.append(one_case(name, kind, Path(folder), arguments.runs))
+                    print(rows[-1], flush=True)
+    print(pd.DataFrame(rows).to_string(index=False))
+
+
+if __name__ == "__main__":
+    main()
