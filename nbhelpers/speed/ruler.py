@@ -1,11 +1,12 @@
 """Fixed work as the ruler of speed: by what factor a thread was slower, resolved in time.
 
-Owns the comparison of calls of one function between runs (as in vSensor and VAPRO). Against a
-program that clocks its own chunks, a neighbour that copies memory beside it, calls of functions
-beat the plain rival, the run's CPU time over its median: r = 0.55 against 0.36 (chain of
-operations, 938 pieces), 0.83 against 0.23 (arrays, 623 pieces), truth in 98 and 94 % of the
-intervals. The probe's samples lost to it (0.03 against 0.33; mean error 0.27 against 0.26), so the
-plain one stands where a program has no marks. 12 runs each, load 3.6, benchmarks/ruler.py.
+Owns the comparison of calls of one function between runs (as in vSensor and VAPRO). A program
+clocked its own chunks while a neighbour copied memory (24 runs, load 2.7, benchmarks/ruler.py).
+r with its clock, piece by piece: 0.92 for a chain of operations, 0.88 for arrays. The plain rival,
+the run's CPU time over its median, has 0.12 and 0.23. The truth is in 97 and 96 % of the intervals.
+Few runs are too few: with 6 runs of 100 chunks the rival won on arrays (mean error 0.35 against
+0.81). The probe's samples lost to the rival (12 runs, load 3.6: mean error 0.09 against 0.02, 0.27
+against 0.26), so the plain one stands where a program has no marks.
 """
 
 from pathlib import Path
