@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { STEPS = 40, WORK = 1000000, MORE = 60 };
+enum { STEPS = 120, WORK = 1000000, MORE = 60 };
 
 static pthread_barrier_t meeting;
 static volatile double sums[3];
