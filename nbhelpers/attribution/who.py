@@ -75,7 +75,8 @@ def slow_runs(costs: pd.Series, seed: int = 0) -> SlowRuns:
     Returns
     -------
     SlowRuns : those beyond the cutoff of `find_cutoff`; where it finds none, those more than 6
-    robust standard deviations and a tenth above the median; else the slowest quarter.
+    robust standard deviations and a tenth above the median, or beyond a gap that is half of the
+    whole range; else the slowest quarter.
 
     Examples
     --------
@@ -86,12 +87,24 @@ def slow_runs(costs: pd.Series, seed: int = 0) -> SlowRuns:
     deviation = 1.4826 * (costs - middle).abs().median()
     slow = pd.Series(find_cutoff(costs, seed).slow(costs), costs.index)
     if not slow.any():
-        slow = costs > max(middle + _FAR * deviation, _LONGER * middle)
+        slow = costs > min(_beyond_gap(costs), max(middle + _FAR * deviation, _LONGER * middle))
     is_class = bool(slow.any()) and not slow.all()
     if not is_class:
         slow = costs > costs.quantile(0.75)
     more = float(costs[slow].median() / costs[~slow].median() - 1) if slow.any() else 0.0
     return SlowRuns(slow, is_class, _pattern(slow.to_numpy()) if is_class else "", more)
+
+
+def _beyond_gap(costs: pd.Series) -> float:
+    """The value below the widest gap, where that is half of the whole range and the runs beyond it
+    are at most half and a tenth longer; else infinity.
+    """
+    ordered = np.sort(costs.to_numpy(float))
+    gaps = np.diff(ordered)
+    at = int(gaps.argmax()) if len(gaps) else 0
+    wide = len(gaps) >= FEWEST - 1 and gaps[at] > 0.5 * (ordered[-1] - ordered[0])
+    far = wide and at + 1 >= len(ordered) / 2 and ordered[at + 1] > _LONGER * ordered[at]
+    return float(ordered[at]) if far else float("inf")
 
 
 def _pattern(slow: np.ndarray) -> str:
