@@ -247,7 +247,8 @@ def owners_of_path(
     -------
     One row a run, part and owner: `run`, `part` (one of `PARTS`), `owner`, `ns`; the sum over a run
     is the length of its path. While a thread is runnable the owner is the quota, as long as it held
-    in sum, then who had its CPU, or the idle CPU.
+    in sum, then who had its CPU, or the idle CPU. Where the program's threads share a CPU it is who
+    had another one of its CPUs meanwhile.
     """
     computing = path["part"] == "computing"
     runnable = path["part"] == "runnable"
@@ -256,11 +257,7 @@ def owners_of_path(
     taken = _shared(path[computing], named).assign(part="taken")
     lost = _shared(path[computing], stolen.assign(owner="hypervisor", ns=stolen["duration_ns"]))
     lost = lost.assign(part="hypervisor")
-    others = cpu_owners.assign(ns=cpu_owners["end_ns"] - cpu_owners["start_ns"])
-    had = _shared(path[runnable], others.rename(columns={"name": "owner"}))
-    own = had["is_program"].astype(bool) & (had["owner"] != "idle")
-    had["owner"] = had["owner"].where(~own, OWN + had["owner"].astype(str))
-    had["owner"] = had["owner"].mask(had["owner"] == "idle", LATENCY)
+    had = _had(path[runnable], cpu_owners)
     whole = path.assign(ns=path["end_ns"] - path["start_ns"])
     rest = _less(whole[computing], [taken, lost]).assign(owner=PROGRAM)
     unseen = _less(whole[runnable], [had]).assign(owner=LATENCY)
@@ -269,6 +266,33 @@ def owners_of_path(
     table = pd.concat([part[columns] for part in parts], ignore_index=True)
     table = table.groupby(columns[:3], as_index=False)["ns"].sum()
     return _with_quota(table[table["ns"] > 0], throttled_ns or {}).astype(OWNED)
+
+
+def _had(runnable: pd.DataFrame, cpu_owners: pd.DataFrame) -> pd.DataFrame:
+    """Who had the CPU for which a thread waited: a row a piece and owner.
+
+    Two threads of the program share a CPU because somebody else has another one of its CPUs: then
+    this is the owner. While nobody has, it is the thread of its own.
+    """
+    intervals = cpu_owners.rename(columns={"name": "owner"})
+    intervals = intervals.assign(ns=intervals["end_ns"] - intervals["start_ns"])
+    had = _shared(runnable, intervals)
+    is_own = had["is_program"].astype(bool) & (had["owner"] != "idle")
+    own, others = had[is_own].reset_index(drop=True), had[~is_own]
+    outside = intervals[~intervals["is_program"] & (intervals["owner"] != "idle")]
+    places = intervals.loc[intervals["is_program"], ["run", "cpu"]].drop_duplicates()
+    held = dict(iter(outside.merge(places, on=["run", "cpu"]).groupby("run")))
+    parts = [_overlaps(one, held[run]) for run, one in own.groupby("run") if run in held]
+    elsewhere = pd.concat(parts) if parts else own.head(0)
+    # several CPUs may be held at the same time
+    sums = elsewhere.groupby("piece")["ns"].sum()
+    scale = (own["ns"].reindex(sums.index) / sums).clip(upper=1).rename("scale")
+    elsewhere = elsewhere.assign(ns=elsewhere["ns"] * elsewhere["piece"].map(scale).fillna(0))
+    left = own["ns"] - elsewhere.groupby("piece")["ns"].sum().reindex(own.index).fillna(0)
+    elsewhere = elsewhere.assign(piece=elsewhere["piece"].map(own["piece"]))
+    own = own.assign(ns=left.clip(lower=0), owner=OWN + own["owner"].astype(str))
+    others = others.assign(owner=others["owner"].mask(others["owner"] == "idle", LATENCY))
+    return pd.concat([others, elsewhere, own], ignore_index=True)
 
 
 def _shared(pieces: pd.DataFrame, intervals: pd.DataFrame) -> pd.DataFrame:
@@ -281,8 +305,8 @@ def _shared(pieces: pd.DataFrame, intervals: pd.DataFrame) -> pd.DataFrame:
     ]
     if parts:
         return pd.concat(parts, ignore_index=True)
-    empty = {name: pd.Series(dtype=float) for name in ("run", "owner", "ns", "piece", "is_program")}
-    return pd.DataFrame(empty)
+    names = ("run", "owner", "ns", "piece", "is_program", "start_ns", "end_ns")
+    return pd.DataFrame({name: pd.Series(dtype=float) for name in names})
 
 
 def _overlaps(pieces: pd.DataFrame, intervals: pd.DataFrame) -> pd.DataFrame:
@@ -295,11 +319,12 @@ def _overlaps(pieces: pd.DataFrame, intervals: pd.DataFrame) -> pd.DataFrame:
     piece = np.repeat(np.arange(len(pieces)), counts)
     row = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
     row = row + np.repeat(first, counts)
-    inside = np.minimum(end[row], pieces["end_ns"].to_numpy()[piece])
-    inside = inside - np.maximum(start[row], pieces["start_ns"].to_numpy()[piece])
-    share = np.clip(inside, 0, None) / np.maximum(end[row] - start[row], 1)
+    until = np.minimum(end[row], pieces["end_ns"].to_numpy()[piece])
+    since = np.maximum(start[row], pieces["start_ns"].to_numpy()[piece])
+    share = np.clip(until - since, 0, None) / np.maximum(end[row] - start[row], 1)
     found = intervals.iloc[row]
-    return found.assign(piece=pieces.index[piece], ns=found["ns"].to_numpy() * share)
+    ns = found["ns"].to_numpy() * share
+    return found.assign(piece=pieces.index[piece], ns=ns, start_ns=since, end_ns=until)
 
 
 def _less(pieces: pd.DataFrame, parts: list[pd.DataFrame]) -> pd.DataFrame:

@@ -96,8 +96,9 @@ def slow_runs(costs: pd.Series, seed: int = 0) -> SlowRuns:
 
 
 def _beyond_gap(costs: pd.Series) -> float:
-    """The value below the widest gap, where that is half of the whole range and the runs beyond it
-    are at most half and a tenth longer; else infinity.
+    """The value below the widest gap; infinity where it is less than half of the whole range.
+
+    Beyond it must lie at most half of the runs, a tenth longer.
     """
     ordered = np.sort(costs.to_numpy(float))
     gaps = np.diff(ordered)

@@ -143,6 +143,21 @@ def test_a_quota_counts_before_who_had_the_cpu_in_the_meantime():
     }
 
 
+def test_threads_that_share_a_cpu_lose_it_to_who_has_the_other_one():
+    """Thread 1 waits 40 ns for CPU 0, which thread 2 has since another process is on CPU 1."""
+    table = states((1, 0, 20, "running", 0), (1, 20, 60, "runnable", 0), (1, 60, 90, "running", 0))
+    had = owners(
+        *((0, 0, 20, "work", True), (0, 20, 60, "work", True), (0, 60, 90, "work", True)),
+        *((1, 0, 30, "work", True), (1, 30, 55, "backupd", False), (1, 55, 90, "work", True)),
+        (2, 0, 90, "elsewhere", False),  # on no CPU of the program's
+    )
+    assert owned(table, had) == {
+        ("computing", "the program"): 50,
+        ("runnable", "backupd"): 25,
+        ("runnable", "own thread work"): 15,
+    }
+
+
 def test_before_a_thread_was_forked_the_time_is_its_parents():
     table = states(
         (1, 0, 25, "running", 0),
