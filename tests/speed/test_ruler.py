@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 import pytest
 
@@ -59,7 +58,9 @@ def test_the_factor_is_that_of_the_programs_own_clock(short_runs):
     pieces = table[(table["run"] == SLOW_RUN) & (table["thread"] == own["thread"].iloc[0])]
     truth = pieces.apply(lambda piece: mean_ms(own, piece, start_ns) / CALL_MS, axis=1)
     # a thread that loses its CPU between its own clock and the mark is slow by the mark alone
-    assert np.corrcoef(pieces["factor"], truth)[0, 1] > 0.7
+    ratio = pieces["factor"] / truth
+    for third in (truth > 1.6, truth < 1.2):
+        assert ratio[third].median() == pytest.approx(1, abs=0.15)
 
 
 def mean_ms(own: pd.DataFrame, piece: pd.Series, start_ns: int) -> float:
