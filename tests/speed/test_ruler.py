@@ -19,10 +19,10 @@ RECORDED = Path(__file__).parents[2] / "data/recorded/10-trace-collection/baseli
 REGIONS, CALL_MS, RUNS, SLOW_RUN = 300, 0.06, 12, 11
 
 
-@pytest.fixture(scope="module")
-def short_runs(program, tmp_path_factory):  # noqa: F811
+@pytest.fixture
+def short_runs(program, tmp_path):  # noqa: F811
     """Runs of 300 regions, of which the last is slower by 2 in its middle third; own clocks."""
-    folder = tmp_path_factory.mktemp("runs")
+    folder = tmp_path / "runs"
     rows, clocks = [], []
     probe = SpeedProbe(folder)
     for run in range(RUNS):
