@@ -49,7 +49,7 @@ def modules(*prefixes: str) -> list[str]:
     """
     files = [
         getattr(module, "__file__", None) or ""
-        for name, module in list(sys.modules.items())
+        for name, module in sys.modules.copy().items()  # other threads may import
         if name.startswith(prefixes or _OURS)
     ]
     return sorted(os.path.relpath(file, _ROOT) for file in files if file.endswith((".py", ".so")))
