@@ -129,12 +129,14 @@ def _spread(steps: Steps) -> Verdict:
     middle, least, most = (
         _with_unit(steps, value) for value in (values.median(), values.min(), values.max())
     )
+    interval = f"95 % interval {percent(row.cv_low)} to {percent(row.cv_high)}"
+    known = interval if np.isfinite([row.cv_low, row.cv_high]).all() else "too few for an interval"
     sentence = (
-        f"by {percent(row.cv)} of the mean (standard deviation), 95 % interval"
-        f" {percent(row.cv_low)} to {percent(row.cv_high)}, n = {len(values)}. Median"
+        f"by {percent(row.cv)} of the mean (standard deviation), {known}, n = {len(values)}. Median"
         f" {middle}, from {least} to {most}."
     )
-    return _found("", sentence, (row.cv, row.cv_low, row.cv_high), "of the mean", len(values))
+    numbers = (row.cv, row.cv_low, row.cv_high) if known == interval else (row.cv,)
+    return _found("", sentence, numbers, "of the mean", len(values))
 
 
 def _who(steps: Steps) -> Verdict:
