@@ -93,6 +93,7 @@ def test_one_class_of_any_structure_is_not_taken_for_two():
 
 
 @pytest.mark.long
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize("count", [60, 300])
 def test_false_modes_of_each_structure_are_rare(count):
     samples = 200
