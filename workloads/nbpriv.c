@@ -448,10 +448,18 @@ void answer(int error, const char *text, int fd)
         close(fd);
 }
 
-/* One message; false at the end. Descriptors that nobody asked for are closed. */
+/* All but the standard ones: the helper keeps none between two requests. */
+static void close_others(void)
+{
+    if (syscall(SYS_close_range, 3, UINT_MAX, 0)) /* Linux 5.9 */
+        for (int fd = 3; fd < 1024; fd++)
+            close(fd);
+}
+
+/* One message; false at the end. With more than one descriptor it has no words. */
 static bool receive(struct request *request)
 {
-    char room[CMSG_SPACE(sizeof(int))];
+    _Alignas(struct cmsghdr) char room[CMSG_SPACE(sizeof(int))];
     struct iovec part = {request->text, sizeof request->text - 1};
     struct msghdr message = {
         .msg_iov = &part, .msg_iovlen = 1, .msg_control = room, .msg_controllen = sizeof room
@@ -463,12 +471,15 @@ static bool receive(struct request *request)
     request->fd = -1;
     request->count = 0;
     const struct cmsghdr *head = got > 0 ? CMSG_FIRSTHDR(&message) : NULL;
-    if (head && head->cmsg_level == SOL_SOCKET && head->cmsg_type == SCM_RIGHTS)
+    const bool comes = head && head->cmsg_level == SOL_SOCKET && head->cmsg_type == SCM_RIGHTS;
+    const bool one = comes && head->cmsg_len == CMSG_LEN(sizeof request->fd);
+    if (one)
         memcpy(&request->fd, CMSG_DATA(head), sizeof request->fd);
     if (got <= 0)
         return false;
     request->text[got] = 0;
-    if ((message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) || strlen(request->text) != (size_t)got)
+    if ((message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) || comes != one ||
+        strlen(request->text) != (size_t)got)
         return true; /* no words: refused */
     for (const char *at = request->text; *at; at++)
         if (*at < ' ' || *at > '~')
@@ -526,10 +537,10 @@ int main(void)
     clearenv();
     if (chdir("/") || settle(&peer))
         return 3;
+    close_others();
     while (receive(&request)) {
         carry_out(&request);
-        if (request.fd >= 0)
-            close(request.fd);
+        close_others();
     }
     return 0;
 }

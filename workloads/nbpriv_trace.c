@@ -15,11 +15,17 @@
 
 #include <dirent.h>
 #include <stdio.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/vfs.h>
 
-enum { TRACEFS_MAGIC = 0x74726163, FSCONFIG_CREATE = 6, MOST_BUFFER_KIB = 1 << 20 };
+enum {
+    TRACEFS_MAGIC = 0x74726163,
+    FSCONFIG_CREATE = 6,
+    MOST_BUFFER_KIB = 1 << 20,
+    LEAST_FILES = 16
+};
 
 static const char SYSTEMS[] = "irq irq_vectors nmi sched osnoise";
 
@@ -90,10 +96,12 @@ static int write_knob(int folder, const char *file, const char *value)
 
 /* ---- who may look ---------------------------------------------------------------------------- */
 
-static void show(int folder, const char *name, mode_t mode)
+static int show(int folder, const char *name, mode_t mode)
 {
-    if (!fchmodat(folder, name, mode, 0))
-        (void)!fchownat(folder, name, the_user(), (gid_t)-1, AT_SYMLINK_NOFOLLOW);
+    if (fchmodat(folder, name, mode, 0) ||
+        fchownat(folder, name, the_user(), (gid_t)-1, AT_SYMLINK_NOFOLLOW))
+        return -errno;
+    return 0;
 }
 
 /* Calls `each` for the entries of a folder that begin with a word, and with the folder itself. */
@@ -150,17 +158,25 @@ static void show_instance(int instance)
 
 /* ---- verbs ----------------------------------------------------------------------------------- */
 
+/* It is the user's before all else, so that whoever asked can remove it whatever happens next. */
 static int make_instance(int tracefs, const char *name)
 {
     char path[160];
+    struct rlimit files;
+    if (getrlimit(RLIMIT_NOFILE, &files) || files.rlim_cur < LEAST_FILES)
+        return -EMFILE;
     snprintf(path, sizeof path, "instances/%s", name);
     if (mkdirat(tracefs, path, 0700))
         return -errno;
-    const int fd = openat(tracefs, path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (fd < 0)
-        return -errno;
+    int error = show(tracefs, path, 0555);
+    const int fd = error ? error
+                         : openat(tracefs, path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0) {
+        error = error ? error : -errno;
+        unlinkat(tracefs, path, AT_REMOVEDIR);
+        return error;
+    }
     show_instance(fd);
-    show(tracefs, path, 0555);
     close(fd);
     return 0;
 }
@@ -304,7 +320,7 @@ void verb_event(struct request *request)
 {
     static const char LETTERS[] =
         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
-    char path[160], text[TEXT_BYTES - 8];
+    char path[160], text[TEXT_BYTES - 8] = "";
     const char *system = request->words[1], *name = request->words[2];
     if (!has_only(system, LETTERS, 60) || !has_only(name, LETTERS, 60))
         return answer(-ENOENT, "no such tracepoint", -1);

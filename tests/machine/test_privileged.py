@@ -7,6 +7,8 @@ import contextlib
 import errno
 import os
 import random
+import resource
+import select
 import shutil
 import socket
 import subprocess
@@ -283,6 +285,60 @@ def test_under_sudo_it_serves_the_user_and_not_shipped() -> None:
     assert helper.wait(10) == 0
     said = "no 1 the thread is not of this run; no 33 the value is out of its range"
     assert answer.result() == said
+
+
+def raw_helper(command: list[str]) -> tuple[socket.socket, subprocess.Popen]:
+    """The helper with a bare socket, for what the library would not send."""
+    ours, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    ours.settimeout(10)
+    with its:
+        return ours, subprocess.Popen(command, stdin=its, stderr=subprocess.DEVNULL)
+
+
+def test_a_request_with_two_descriptors_is_refused_and_they_are_closed(program: Path) -> None:
+    def send() -> tuple[str, bool]:
+        ours, helper = raw_helper([str(program)])
+        reader, writer = os.pipe()
+        socket.send_fds(ours, [b"latency -1"], [writer, writer])
+        os.close(writer)
+        answer = ours.recv(5000)[:5].decode()
+        closed = bool(select.select([reader], [], [], 1)[0])
+        ours.close()
+        helper.wait(10)
+        return answer, closed
+
+    assert as_nobody(send) == [f"no {errno.EBADMSG}", True]
+
+
+def test_without_rights_a_request_is_refused_in_words() -> None:
+    """Not with what an earlier request left on the stack."""
+
+    def ask() -> str:
+        ours, helper = raw_helper([str(binary_folder() / "noisebook-priv")])
+        events = ",".join(["sched:sched_switch"] * 200)
+        for request in (f"knob noisebook-1-2-3-x set_event {events}", "event sched sched_switch"):
+            ours.send(request.encode())
+            answer = ours.recv(5000).decode("latin-1")
+        ours.close()
+        helper.wait(10)
+        return answer
+
+    assert as_nobody(ask) == "no 1 Operation not permitted"
+
+
+def test_an_instance_that_cannot_be_shown_is_not_left(program: Path) -> None:
+    """Without descriptors, which its user may take from the running helper."""
+
+    def ask() -> list[int]:
+        name = kernel.owned_name("few")
+        helper = Helper([str(program)])
+        resource.prlimit(helper._process.pid, resource.RLIMIT_NOFILE, (5, 5))
+        made = asked(helper, "trace", name)
+        helper.close()
+        other = Helper([str(program)])
+        return [made, asked(other, "untrace", name)]
+
+    assert as_nobody(ask) == [errno.EMFILE, errno.ENOENT]
 
 
 def test_started_by_hand_it_does_nothing(program: Path) -> None:
