@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from nbhelpers.errors import InputError
+from nbhelpers.errors import InputError, Unavailable
 from nbhelpers.injection import Rules, inject, make_plan
 from nbhelpers.injection.log import make_log
 from nbhelpers.injection.replay import Replay
@@ -325,6 +325,13 @@ def test_the_file_system_of_a_folder_is_told_as_the_system_tells_it(tmp_path):
     for folder in (tmp_path, "/", "/proc", "/dev/shm"):
         command = [found, "-no", "FSTYPE", "--target", str(folder)]
         assert disk_kind(folder) == subprocess.check_output(command, text=True).split()[-1]
+
+
+def test_other_cpus_are_not_interrupted_without_leave(monkeypatch):
+    monkeypatch.setattr("nbhelpers.injection.stressors.may_count_cpus", lambda: False)
+    monkeypatch.setattr("nbhelpers.injection.stressors.online_cpus", lambda: [0, 1])
+    with pytest.raises(Unavailable, match="counters may not be read"):
+        make_plan(NoiseConfig.from_events(stressor_noise("ipi", 500, 0.1, [CPU])))
 
 
 # Sanitizers

@@ -2,12 +2,15 @@
 machine's own /proc.
 """
 
+import os
+import re
+
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from nbhelpers.machine import Cpu, topology
-from nbhelpers.machine._read import boot_words, chosen, cpu_list, kernel_version
+from nbhelpers.machine._read import boot_words, chosen, cpu_list, kernel_version, read
 from nbhelpers.machine.cpus import core_kinds, frequency_limits, last_level_caches, smt_state
 
 from ..trees import write_tree
@@ -58,6 +61,12 @@ def test_any_numbering_of_any_machine_is_understood(
         same_core = {other.cpu for other in found.cpus if other.core == cpu.core}
         assert {cpu.cpu, *cpu.siblings} == mates == same_core
         assert (cpu.package, cpu.numa) == layout[cpu.cpu][::2]
+
+
+def test_this_machine_has_the_cpus_that_proc_stat_counts():
+    counted = [int(number) for number in re.findall(r"^cpu(\d+)", read("/proc/stat"), re.MULTILINE)]
+    assert [cpu.cpu for cpu in topology().cpus] == counted
+    assert set(os.sched_getaffinity(0)) <= set(counted)
 
 
 def test_a_kernel_without_topology_files_has_a_core_a_cpu(tmp_path):

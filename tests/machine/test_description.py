@@ -4,6 +4,8 @@ modules say.
 
 import getpass
 import json
+import os
+import platform
 import socket
 from dataclasses import replace
 
@@ -31,6 +33,16 @@ def test_the_server_is_read_whole(server):
 def test_an_empty_tree_is_described_without_an_error(tmp_path):
     expected = {"cpu_model": "unknown", "kernel": "unknown", "memory_bytes": 0}
     assert describe(tmp_path).to_dict().items() >= expected.items()
+
+
+def test_this_machine_agrees_with_python():
+    found = describe()
+    assert found.kernel == platform.release()
+    assert len(found.cpus) == os.sysconf("SC_NPROCESSORS_ONLN")
+    assert found.memory_bytes == pytest.approx(
+        os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"), rel=0.01
+    )
+    assert found.python == f"CPython {platform.python_version()}"
 
 
 def test_no_host_user_or_path_is_in_the_record():

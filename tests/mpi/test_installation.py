@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from nbhelpers import places, promise
+from nbhelpers.errors import Unavailable
 from nbhelpers.machine import doctor
 from nbhelpers.mpi import installation
 from nbhelpers.mpi.programs import mpi_program
@@ -52,6 +53,15 @@ def test_each_rank_is_bound_to_a_cpu_of_its_own():
     words = [*placed.command[:-1], "grep", "Cpus_allowed_list", "/proc/self/status"]
     done = run(*words, env={**os.environ, **dict(placed.env)})
     assert sorted(line.split()[-1] for line in done.stdout.splitlines()) == [*map(str, cpus)]
+
+
+def test_without_an_installation_the_message_says_what_to_do(tmp_path):
+    with pytest.raises(Unavailable, match="make mpi"):
+        installation(tmp_path)
+    gone = "mpicc=/nowhere/mpicc\nlauncher=/nowhere/mpirun\nkind=MPICH\nversion=5.0.2\n"
+    (tmp_path / ".installation").write_text(gone)
+    with pytest.raises(Unavailable, match="has no /nowhere/mpicc"):
+        installation(tmp_path)
 
 
 @pytest.mark.long

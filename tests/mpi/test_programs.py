@@ -7,6 +7,7 @@ import subprocess
 import numpy as np
 import pytest
 
+from nbhelpers.errors import InputError
 from nbhelpers.measurement import run_once
 from nbhelpers.mpi import installation
 from nbhelpers.mpi.programs import PROGRAMS, mpi_program
@@ -102,3 +103,12 @@ def test_an_option_that_is_not_possible_is_said_by_one_rank_only():
         [*here.command(2), str(here.programs / "amg"), "--nx", "1"], capture_output=True, text=True
     )
     assert done.returncode == 2 and done.stderr.count("usage: amg") == 1
+
+
+def test_programs_and_options_that_do_not_exist_are_refused():
+    with pytest.raises(InputError, match="there is no MPI program 'pop'"):
+        mpi_program("pop")
+    with pytest.raises(InputError, match="'bodies' is no option"):
+        mpi_program("amg", bodies=3)
+    with pytest.raises(InputError, match="at least 1"):
+        mpi_program("amg", 0)

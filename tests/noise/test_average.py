@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from nbhelpers.errors import InputError
 from nbhelpers.noise import average_noise
 
 from .independent import event_rows, event_table, runs_table
@@ -46,3 +47,24 @@ def test_unfinished_runs_are_no_data():
     average = average_noise(events, runs)
     assert average[["frequency_hz", "duration_ns"]].values.tolist() == [[1.0, 10.0]]
     assert average.attrs["runs"] == 1
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        (lambda e, r: (e.drop(columns="source"), r), "lacks source"),
+        (lambda e, r: (e, r.drop(columns="seconds")), "lacks seconds"),
+        (lambda e, r: (e, r.assign(status="exit 3")), "no finished run"),
+        (lambda e, r: (e, r.assign(run=0)), "occurs twice"),
+        (lambda e, r: (e, r.assign(seconds=0.0)), "lasted 0.0 seconds"),
+        (lambda e, r: (e.assign(run=77), r), "no event belongs to a finished run"),
+        (lambda e, r: (e.assign(duration_ns=-1), r), "-1 lies outside"),
+        (lambda e, r: (e.assign(duration_ns=1.5), r), "not a whole number: 1.5"),
+        (lambda e, r: (e.assign(kind="smi"), r), "unknown kind 'smi'"),
+        (lambda e, r: (e.assign(source=None), r), "without a source"),
+    ],
+)
+def test_unusable_tables_are_named(change, message):
+    events, runs = change(event_table([(0, 0, "irq", "timer", 0, 10)]), runs_table([1.0, 1.0]))
+    with pytest.raises(InputError, match=message):
+        average_noise(events, runs)

@@ -232,6 +232,32 @@ def test_a_column_of_nulls_is_none(folder):
     assert config == read(folder, OWN) and "intensity" not in config.events()
 
 
+@pytest.mark.parametrize(
+    "data, message",
+    [
+        (b"", "not JSON"),
+        (b"{", "not JSON.*line 1 column 2"),
+        (b"\xff\xfe", "not UTF-8"),
+        (b"[" * 100_000, "not JSON"),
+        (b'{"0": [], "0": [[1, 2, 0]]}', "'0' occurs twice"),
+        (b'{"0": [[' + b"9" * 5000 + b", 1, 0]]}", "not JSON"),
+        (gzip.compress(json.dumps(OWN).encode())[:-20], "damaged packed file"),
+        (b"\x1f\x8bxx", "damaged packed file"),
+        (b"null", "not a noise config"),
+    ],
+)
+def test_files_that_are_no_json(folder, data, message):
+    with pytest.raises(InputError, match=message):
+        read(folder, data)
+
+
+def test_no_such_file(folder):
+    with pytest.raises(InputError, match="cannot read the noise config: No such file"):
+        NoiseConfig.read(folder / "missing.json")
+    with pytest.raises(InputError, match="no regular file"):
+        NoiseConfig.read(folder)
+
+
 def readable(folder, data: bytes) -> None:
     """Whatever the bytes: an InputError, or a config that survives being written."""
     try:
@@ -279,6 +305,15 @@ def test_replaced_and_swapped_fields_give_an_error_or_a_config(folder, document,
         if not places(document):
             break
     readable(folder, json.dumps(document).encode())
+
+
+def test_summary_says_what_will_be_injected(folder):
+    summary = read(folder, OWN).summary().set_index(["cpu", "kind", "policy"])
+    assert summary.loc[(0, "thread", "SCHED_OTHER")].to_dict() == pytest.approx(
+        {"events": 2, "total_ms": 100e-6, "share": 100 / 1e6, "longest_block_ms": 100e-6}
+    )  # two that touch
+    assert summary.loc[(0, "irq", "SCHED_FIFO"), "longest_block_ms"] == pytest.approx(50e-6)
+    assert len(summary) == 3
 
 
 def test_the_digest_names_the_noise_and_not_its_story(folder):

@@ -106,3 +106,15 @@ def test_by_time_an_ordinary_run_leaves_nothing_and_a_new_source_stays_whole():
     assert left[1]["source"].tolist() == ["hog"]
     published = delta_noise(events, average, runs.assign(seconds=1.0), 0)
     assert published["duration_ns"].sum() == 40, "the longer event keeps what it had beyond"
+
+
+def test_unusable_averages_are_named():
+    events, runs = event_table([(0, 0, "irq", "x", 0, 10)]), runs_table([1.0])
+    average = average_noise(events, runs)
+    for bad, message in (
+        (pd.concat([average, average]), "occurs twice"),
+        (average.assign(frequency_hz=np.nan), "not a number"),
+        (average.drop(columns="kind"), "lacks kind"),
+    ):
+        with pytest.raises(InputError, match=message):
+            delta_noise(events, bad, runs)

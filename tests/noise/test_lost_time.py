@@ -143,6 +143,25 @@ def test_a_burst_that_meets_an_event_is_added_to_it():
     assert by_interval(events) == {(0, 0): 6 * MS}
 
 
+def test_what_is_left_out_is_stated():
+    rows = [(0, 0, 10, 11, "slow_core"), (0, 90, 100, 4, "slow_core")]
+    config = loss_config(table(rows), WINDOW_NS)
+    assert config.events()["duration_ns"].sum() == 12 * MS
+    assert config.provenance["lost_ns"] == 12 * MS and config.provenance["left_out_ns"] == 3 * MS
+
+
+def test_losses_that_make_no_sense_are_refused():
+    slow = table([(0, 0, 10, 4, "slow_core")])
+    with pytest.raises(InputError, match="nothing to inject"):
+        loss_config(slow.iloc[:0], WINDOW_NS)
+    with pytest.raises(InputError, match="losses of 2 runs"):
+        loss_config(pd.concat([slow, slow]).assign(run=[1, 2]), WINDOW_NS)
+    with pytest.raises(InputError, match="unknown cause 'moon'"):
+        loss_config(slow.assign(cause="moon"), WINDOW_NS)
+    with pytest.raises(InputError, match="lacks lost_ns"):
+        loss_config(slow.drop(columns="lost_ns"), WINDOW_NS)
+
+
 def test_the_gate_counts_the_cpu_that_lost_most():
     rows = [
         (0, 0, 10, 5, "slow_core"),

@@ -188,3 +188,37 @@ def test_a_phase_can_be_given_for_each_cpu():
         made_noise(10, 1, 5.0, [0, 2], distribution="poisson", phase=phase)
     )
     assert sorted((start + 10**9) % (5 * 10**9) for start in first) == second
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        ({"frequency_hz": 0}, "frequency_hz is 0"),
+        ({"frequency_hz": 1e-300}, "frequency_hz is 1e-300"),
+        ({"duration_us": float("nan")}, "duration_us is nan"),
+        ({"duration_us": 100_000}, "100% of each CPU"),
+        ({"frequency_hz": None, "duration_us": None}, "0 of frequency"),
+        ({"frequency_hz": None, "duration_us": None, "share": 0.1}, "1 of frequency"),
+        ({"share": 0.1}, "3 of frequency"),
+        ({"duration_us": None, "share": 1.5}, "150% of each CPU"),
+        ({"duration_us": None, "share": -1}, "share is -1"),
+        ({"seconds": -1}, "seconds is -1"),
+        ({"seconds": None}, "seconds is None"),
+        ({"frequency_hz": 1e9, "duration_us": 1e-6}, "events"),
+        ({"cpus": []}, "cpus is"),
+        ({"cpus": 2}, "cpus is 2"),
+        ({"cpus": [0, 0]}, "cpus is"),
+        ({"ranks": []}, "ranks is"),
+        ({"ranks": [1, 1]}, "ranks is"),
+        ({"kind": "smi"}, "unknown kind"),
+        ({"distribution": "normal"}, "unknown distribution"),
+        ({"durations": "normal"}, "unknown durations"),
+        ({"phase": "none"}, "unknown phase"),
+        ({"phase": {1: 5}}, "CPU 0 has no phase"),
+        ({"phase": {0: -5}}, "CPU 0 has the phase -5"),
+        ({"kind": "irq", "policy": "SCHED_OTHER"}, "does not go with irq"),
+    ],
+)
+def test_impossible_signatures_are_refused(change, message):
+    with pytest.raises(InputError, match=message):
+        made_noise(**{"frequency_hz": 10, "duration_us": 10, "seconds": 1.0, "cpus": [0], **change})

@@ -61,6 +61,31 @@ def test_a_stretch_on_several_cpus():
     assert set(noise["policy"]) == {"SCHED_OTHER"} and noise.attrs["seconds"] == 1.0
 
 
+@pytest.mark.parametrize(
+    "change, match",
+    [
+        ({"kind": "coffee"}, "unknown kind 'coffee'"),
+        ({"kind": "irq"}, "unknown kind 'irq'"),
+        ({"intensity": 0}, "intensity of memory_stream noise is 0"),
+        ({"intensity": -1.0}, "intensity of memory_stream noise is -1"),
+        ({"intensity": float("nan")}, "is nan"),
+        ({"intensity": float("inf")}, "is inf"),
+        ({"start_s": 1.0}, "noise from 1.0 s"),
+        ({"start_s": -0.1}, "noise from -0.1"),
+        ({"start_s": 0.6, "duration_s": 0.6}, "to 1.2 s in a window of 1.0"),
+        ({"priority": 20}, "priority 20 is none of SCHED_OTHER's"),
+        ({"policy": "FIFO"}, "unknown policy 'FIFO'"),
+        ({"cpus": []}, "cpus is"),
+        ({"cpus": [0, 0]}, "cpus is"),
+        ({"seconds": float("inf")}, "in a window of inf"),
+    ],
+)
+def test_what_cannot_be_is_refused(change, match):
+    arguments = {"kind": "memory_stream", "intensity": 1e9, "seconds": 1.0, "cpus": [0]} | change
+    with pytest.raises(InputError, match=match):
+        NoiseConfig.from_events(stressor_noise(**arguments))
+
+
 # The config
 # --------------------------------------------------------------------------------------------------
 
@@ -111,6 +136,11 @@ def test_the_digest_tells_intensities_apart():
     assert configs[0].digest != configs[1].digest
 
 
+def test_a_kind_needs_the_column():
+    with pytest.raises(InputError, match="lacks intensity"):
+        NoiseConfig.from_events(stressor_noise("timer", 1000, 0.1, [5]).drop(columns="intensity"))
+
+
 def test_two_of_a_kind_on_a_cpu_do_not_overlap():
     first, second = (
         stressor_noise("timer", 1000, 1.0, [0], start_s=at, duration_s=0.5) for at in (0.0, 0.4)
@@ -119,3 +149,8 @@ def test_two_of_a_kind_on_a_cpu_do_not_overlap():
         config_of(first, second)
     assert len(config_of(first, stressor_noise("timer", 1000, 1.0, [0], start_s=0.5)).events()) == 2
     assert len(config_of(first, second.assign(cpu=1)).events()) == 2
+
+
+def test_the_published_format_has_no_words_for_them(tmp_path):
+    with pytest.raises(InputError, match="can only occupy CPUs"):
+        config_of(stressor_noise("timer", 1000, 0.1, [0])).write_published(tmp_path / "p.json")

@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 from nbhelpers.errors import InputError
-from nbhelpers.simulation import LogGOPS, Noise, pareto, patterns, periodic
+from nbhelpers.places import knowledge
+from nbhelpers.reading import read_yaml
+from nbhelpers.simulation import LogGOPS, Noise, known_network, pareto, patterns, periodic
 from nbhelpers.simulation.engine import Deadlock, simulate
 from nbhelpers.simulation.schedule import Schedule, ScheduleError
 
@@ -186,6 +188,16 @@ def test_the_end_of_time(counts: list[int]):
         simulate(Schedule.from_arrays(size=[half, half + 2], **ops))
 
 
+def test_messages_beyond_the_end_of_time():
+    """Bytes that take 40 days, sent twice by a rank and received twice by another."""
+    size, network = int(3.5e15), LogGOPS(G=1, S=2**60)
+    ops = dict(counts=[2, 2], kind=[1, 1, 2, 2], peer=[1, 1, 0, 0])
+    once = Schedule.from_arrays(size=[size, 1, size, 1], **ops)
+    assert simulate(once, network).makespan_ns == pytest.approx(size, rel=1e-9)
+    with pytest.raises(InputError, match="left 64 bits"):
+        simulate(Schedule.from_arrays(size=size, **ops), network)
+
+
 @pytest.mark.parametrize("busy", [0.9, 0.999, 1 - 1e-9])
 def test_noise_that_stretches_beyond_the_end_of_time(busy: float):
     """10 days of work, of which a trace leaves a tenth, a thousandth or a billionth a second."""
@@ -204,6 +216,13 @@ def test_phases_of_years_are_places_in_the_trace():
         assert len({simulate(calc, noise=noise).makespan_ns for noise in noises}) == 1
     with pytest.raises(InputError, match="146 years"):
         Noise.on_ranks(trace, 1, phases_ns=2**62)
+
+
+def test_traces_beyond_the_end_of_time():
+    with pytest.raises(InputError, match="53 days"):
+        trace_of([0], [1], 5e15)
+    with pytest.raises(InputError, match="53 days"):
+        trace_of([0, 1], [3e15, 3e15])
 
 
 def test_compat_refuses_what_the_reference_cannot_do():
@@ -265,6 +284,11 @@ def test_the_path_accounts_for_all_of_the_time(seed: int):
     assert result.culprits()["caused_ns"].sum() == pytest.approx(delay)
 
 
+def test_without_a_record_there_is_no_path():
+    with pytest.raises(InputError, match="critical_path=True"):
+        simulate(patterns.dissemination(4, 1)).path()
+
+
 def test_the_time_line_holds_everything():
     phases_ns = np.array([0, 10_000, 20_000, 30_000])
     noise = Noise.on_ranks(trace_of([100], [5000], 40_000), 4, phases_ns=phases_ns)
@@ -303,3 +327,50 @@ def test_a_subset_is_noisy_and_keeps_its_phases():
     assert (some.rank_trace >= 0).sum() == 2
     result = simulate(patterns.compute(16, 5_000_000), noise=some)
     assert (result.noise_ns > 0).tolist() == [rank in (2, 5) for rank in range(16)]
+
+
+@pytest.mark.parametrize("noisy", [[16], [-1], np.ones(16, bool), [0.5]])
+def test_a_subset_that_is_none(noisy):
+    with pytest.raises(InputError, match="noisy"):
+        Noise.on_ranks(periodic(1000, 100), 16, noisy=noisy)
+
+
+def test_synthetic_traces_take_their_share():
+    for trace, share in (
+        (periodic(1000, 100), 0.1),
+        (pareto(500, 10, 2.5, 1e6, seconds=20), 0.0083),
+    ):
+        assert trace.overhead == pytest.approx(share, rel=0.1)
+        took_ns = simulate(patterns.compute(1, 50 * 10**9), noise=Noise.on_ranks(trace, 1))
+        expected_ns = 50e9 / (1 - trace.overhead)
+        assert took_ns.makespan_ns == pytest.approx(expected_ns, rel=0.02)
+
+
+def test_traces_that_cannot_be():
+    for start, duration, period in (
+        ([], [], 9),
+        ([1.0], [-1.0], 10),
+        ([5.0], [1.0], 3),
+        ([0.0], [1.0], 0),
+        ([np.nan], [1.0], 9),
+    ):
+        with pytest.raises(InputError):
+            trace_of(start, duration, period)
+    full = trace_of([0, 50], [60, 50], 100)
+    assert full.overhead == trace_of([40], [250], 100).overhead == 1
+    with pytest.raises(InputError, match="no time at all"):
+        simulate(patterns.compute(1, 10), noise=Noise.on_ranks(full, 1))
+
+
+def test_networks_are_known():
+    known = read_yaml(knowledge() / "networks.yml", "networks")["networks"]
+    assert {"published", "measured", "unverified"} >= {one["status"] for one in known.values()}
+    assert min(len(one["source"]) for one in known.values()) > 10
+    assert known_network("alps") == LogGOPS(1900, 230, 0, 0.079, 0, 4096)
+    for name in known:
+        assert simulate(patterns.dissemination(8, 1000), known_network(name)).makespan_ns > 0
+    with pytest.raises(InputError, match="alps"):
+        known_network("alpes")
+    with pytest.raises(InputError, match="no time"):
+        LogGOPS(L=-1)
+    assert LogGOPS().scaled(L=0.1, g=0.1) == LogGOPS(L=250, g=100)

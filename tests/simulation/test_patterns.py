@@ -2,12 +2,14 @@
 trusts nothing but dependencies.
 """
 
+import re
 from collections import Counter
 from math import prod
 
 import numpy as np
 import pytest
 
+from nbhelpers.errors import InputError
 from nbhelpers.simulation import patterns
 from nbhelpers.simulation.engine import simulate
 from nbhelpers.simulation.goal import read_goal
@@ -361,7 +363,31 @@ def test_roots_rotate():
     ]
 
 
+def test_schedules_beside_each_other():
+    both = patterns.side_by_side(patterns.barrier(3), patterns.binomial_bcast(4, 9)).validate()
+    known = knowledge(both)
+    assert known[:3] == [{0, 1, 2}] * 3 and all(3 in each and min(each) == 3 for each in known[3:])
+
+
 # --- arguments and size ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "call, said",
+    [
+        (lambda: patterns.dissemination(0, 8), "0 ranks"),
+        (lambda: patterns.binomial_scatter(4, -1), "negative size"),
+        (lambda: patterns.binomial_bcast(4, 1, root=4), "root 4"),
+        (lambda: patterns.halo((2, 2), 8, points=7), "stencil of 7 points"),
+        (lambda: patterns.sequence(patterns.barrier(2), patterns.barrier(3)), "numbers of ranks"),
+        (lambda: patterns.embed(patterns.barrier(3), np.array([0, 1]), 5), "3 ascending ranks"),
+        (lambda: patterns.calls(patterns.scan, 2, times=0), "nothing to compose"),
+        (lambda: patterns.loop(patterns.barrier(2), 3, np.ones(3, int)), "wrong shape"),
+    ],
+)
+def test_impossible_arguments(call, said):
+    with pytest.raises(InputError, match=re.escape(said)):
+        call()
 
 
 def test_a_quarter_of_a_million_ranks():

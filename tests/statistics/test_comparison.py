@@ -10,6 +10,14 @@ from nbhelpers.statistics import bootstrap_interval, bootstrap_ratio, cell_stati
 from nbhelpers.statistics.intervals import STATISTICS
 
 
+@pytest.mark.parametrize("values, words", [([1.0], "too few"), ([1.0, np.nan], "position 1")])
+def test_unusable_values_are_refused(values, words):
+    with pytest.raises(InputError, match=words):
+        bootstrap_interval(values)
+    with pytest.raises(InputError, match=words):
+        bootstrap_ratio([1.0, 2.0], values)
+
+
 def test_comparison_agrees_with_pandas():
     random = np.random.default_rng(4)
     before = pd.DataFrame({"seconds": random.normal(1, 0.1, 80)})
@@ -29,6 +37,25 @@ def test_comparison_agrees_with_pandas():
         old, new = function(before["seconds"]), function(after["seconds"])
         assert table.loc[name, ["before", "ratio"]].tolist() == pytest.approx([old, new / old])
     assert (table["low"] <= table["ratio"]).all() and (table["ratio"] <= table["high"] + 1e-9).all()
+
+
+def test_verdict_tells_a_gain_from_none():
+    random = np.random.default_rng(5)
+    slow, fast = random.normal(1, 0.02, 60), random.normal(0.9, 0.02, 60)
+    assert f"mean is {1 - fast.mean() / slow.mean():.1%} lower" in compare(slow, fast).verdict
+    same = compare(slow, slow[::-1])
+    assert same.verdict.startswith("The mean is the same to within 1 %") and same.judged
+    few = compare(slow[:12], slow[12:24]).verdict
+    assert few.startswith("No difference of the mean is shown") and "would settle it" in few
+
+
+def test_verdict_warns_of_two_blocks():
+    values = np.random.default_rng(6).normal(1, 0.02, 20)
+    first = pd.DataFrame({"seconds": values, "start_ns": np.arange(20), "status": "ok"})
+    later = first.assign(start_ns=np.arange(20) + 100)
+    mixed = first.assign(start_ns=np.arange(20) + 1)
+    assert "drift" in compare(first, later).verdict
+    assert "drift" not in compare(first, mixed).verdict
 
 
 def test_comparison_passes_over_failed_runs():

@@ -142,6 +142,22 @@ def test_a_helper_on_the_programs_cpu_is_refused(noise):
         dose_cells(factor, victim("compute"), 2.0, 1.0)
 
 
+def test_no_factor_is_injected_by_a_helper_on_the_programs_cpu():
+    for name, factor in INJECTED.items():
+        if factor.inject.get("where") == "program":
+            assert factor.inject["noise"] in AT_THE_PROGRAM, name
+    competitors = {name for name, one in INJECTED.items() if one.inject.get("noise") == "duty"}
+    assert competitors == {"cpu-contention", "real-time-tasks"}
+
+
+def test_interrupts_by_a_helper_are_refused(monkeypatch):
+    if len(os.sched_getaffinity(0)) < 2:
+        pytest.skip("there is one CPU")
+    monkeypatch.setattr("nbhelpers.injection.stressors.may_count_cpus", lambda: False)
+    with pytest.raises(Unavailable, match="no other CPU can be interrupted here"):
+        dose_cells(factors()["reschedule-interrupts"], victim("compute"), 2.0, 1.0)
+
+
 def test_interrupts_of_a_program_on_all_cpus_are_refused():
     everywhere = victim("compute", tuple(sorted(os.sched_getaffinity(0))))
     for name in ("reschedule-interrupts", "tlb-shootdowns", "memory-bandwidth"):
@@ -156,6 +172,19 @@ def test_the_other_thread_of_a_core_is_no_free_cpu(monkeypatch):
     assert Place(victim("compute", (1,)), 1.0, 1.0, 1.0).last_cpu == (2,)
     with pytest.raises(Unavailable, match="another core"):
         _ = Place(victim("compute", (0, 3)), 1.0, 1.0, 1.0).last_cpu
+
+
+def test_threads_that_would_share_a_cpu_are_not_moved():
+    with pytest.raises(Unavailable, match="keeps 2.0 CPUs busy"):
+        dose_cells(factors()["cpu-migrations"], victim("compute"), 2.0, 2.0)
+
+
+def test_a_factor_that_nobody_can_inject_says_why(tmp_path):
+    reasons = {name: one.not_injected for name, one in factors().items() if one.not_injected}
+    assert {"context-switches", "kernel-threads", "softirqs", "interrupts"} <= set(reasons)
+    assert not set(reasons) & set(INJECTED)
+    proof = prove_cause(reported("softirqs"), victim("compute"), tmp_path)
+    assert reasons["softirqs"] in proof.sentence
 
 
 # ---- what competed counts as not injected --------------------------------------------------------

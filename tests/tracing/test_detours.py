@@ -180,6 +180,14 @@ def test_no_room_for_the_detours(tmp_path):
         read_traces(folder, pd.DataFrame([row | {"status": "ok"}]))
 
 
+@pytest.mark.parametrize(
+    "words", ["--seconds 0", "--seconds", "--cpus 99999", "--cpus ", "--cpus 1-0", "--nothing 1"]
+)
+def test_bad_arguments(words):
+    _, done = said(*words.split(" "))
+    assert done.returncode == 2 and "usage" in done.stderr
+
+
 def test_a_failing_loop_is_told(tmp_path):
     with pytest.raises(RunError, match="usage"):
         record_detours(0.01, cpus=[4095])

@@ -40,6 +40,12 @@ EPYC = machine(2, 64, 2, nodes=4)  # Dardel in Cui et al. 2023
 VERA = machine(2, 16, 1)
 # Four performance cores with two threads each, then eight efficiency cores with one: a hybrid
 # laptop.
+HYBRID = Topology(
+    tuple(
+        [Cpu(cpu, cpu // 2, 0, 0, (cpu ^ 1,)) for cpu in range(8)]
+        + [Cpu(cpu, cpu - 4, 0, 0, ()) for cpu in range(8, 16)]
+    )
+)
 
 
 def named(topology: Topology) -> dict:
@@ -67,6 +73,12 @@ def test_the_papers_server_keeps_16_and_32_of_its_128_cores():
     assert "128 cores" in found["TP-ST256"].missing
     few = {one.name: one for one in configurations(EPYC, usable=range(4))}
     assert few["Rm"].cpus == (0, 1, 2, 3) and few["Rm-SMT"].missing
+
+
+def test_one_or_two_threads_a_core_are_the_same_number_of_threads():
+    found = named(EPYC)
+    assert found["TP-ST8"].cpus == tuple(range(8))
+    assert set(found["TP-MT8"].cpus) == {0, 1, 2, 3, 128, 129, 130, 131}
 
 
 def test_the_papers_numbers_of_threads_exist_and_what_cannot_be_says_why():
@@ -102,6 +114,10 @@ def test_two_nodes_are_of_two_sockets_and_share_what_one_node_has_alone(server):
     assert len({cpu % 128 for cpu in two.cpus}) == 16, "a core each"
 
 
+def test_nodes_of_one_socket_are_not_the_papers():
+    assert "on one socket" in named(machine(1, 16, 2, nodes=4))["TP-two-nodes"].missing
+
+
 def test_one_core_has_nothing_to_keep_house_with():
     found = named(machine(1, 1, 1))
     assert "there is 1" in found["RmHK"].missing and not found["TP"].missing
@@ -118,6 +134,14 @@ def test_pinned_openmp_threads_have_a_place_each_and_roaming_ones_none():
     assert "OMP_PLACES" not in dict(back.env)
     sycl = dict(named(EPYC)["TP-ST4"].of(nbody(64, 1, model="sycl")).env)
     assert (sycl["NOISEBOOK_PLACES"], sycl["DPCPP_CPU_NUM_CUS"]) == ("0:1:2:3", "4")
+
+
+def test_half_the_cores_are_close_or_every_second_one():
+    found = named(EPYC)
+    assert found["TP-close"].cpus == tuple(range(64))
+    assert found["TP-spread"].cpus == tuple(range(0, 128, 2))
+    assert named(HYBRID)["TP-spread"].cpus == (0, 4, 8, 10, 12, 14)
+    assert "2 cores" in named(TWO_CORES)["TP-spread"].missing
 
 
 # Rank 0 first, as each launcher's documentation has it: Open MPI 4 (MCA), Open MPI 5 (PRRTE),

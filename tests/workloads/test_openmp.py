@@ -2,6 +2,7 @@
 compiler. That wrong programs are found is in test_seeded_faults.py.
 """
 
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -186,6 +187,24 @@ def test_schedbench_measures_each_schedule(folder, schedule, chunk, threads):
     words = f"--schedule {schedule} --chunk {chunk} --iterations-per-thread 37 --delay 10"
     done = run(folder / "schedbench", *words.split(), "--outer", 3, "--inner", 2, threads=threads)
     check_overheads(done, f"{schedule}_{chunk}" if chunk else schedule)
+
+
+@pytest.mark.parametrize(
+    "make, options, message",
+    [
+        (stream, {"repeats": 0}, "repeats is 0"),
+        (minife, {"nz": 401}, "nz is 401"),
+        (schedbench, {"schedule": "auto"}, "static, dynamic, guided"),
+        (syncbench, {"construct": "task"}, "reduction"),
+        (stream, {"model": "mpi"}, "omp, sycl"),
+        (stream, {"compiler": "icx"}, "gcc, clang"),
+        (nbody, {"model": "sycl", "compiler": "gcc"}, "SYCL"),
+        (nbody, {"bodies": 3}, "16 to"),
+    ],
+)
+def test_a_constructor_refuses_what_is_not_possible(make, options, message):
+    with pytest.raises(InputError, match=re.escape(message)):
+        make(**options)
 
 
 def test_each_program_runs_as_a_workload_by_each_compiler(folder, binaries):

@@ -5,15 +5,16 @@ files and fail.
 import json
 import os
 import sys
+from pathlib import Path
 
 import pytest
 
 from nbhelpers.attribution import explain
-from nbhelpers.errors import InputError
+from nbhelpers.errors import InputError, RunError
 from nbhelpers.measurement import Campaign, Cell, measure, run_once
 from nbhelpers.outcomes import Outcome, outcome_of, reported, with_cost, worst_first
 from nbhelpers.statistics import compare, compare_costs
-from nbhelpers.workloads import Report, program
+from nbhelpers.workloads import Report, as_workload, program
 
 RATE = Report("rate", r"^rate (?P<value>\S+)$", "MB/s", "higher")
 
@@ -31,6 +32,11 @@ def test_what_only_a_shell_does_is_refused_and_says_what_to_write(line):
         measure(line)
 
 
+@pytest.mark.parametrize(("line", "word"), [("echo 'a | b'", "a | b"), (r"echo a\|b", "a|b")])
+def test_quoted_it_is_an_argument(line, word):
+    assert program(line).command[1:] == (word,)
+
+
 def test_a_shell_line_is_one():
     line = "printf 'x\\nrate 7\\n' | tail -1; exit 0"
     row = run_once(program(line, shell=True, reports=[RATE], outcome="rate"))
@@ -42,7 +48,32 @@ def test_a_shell_line_is_one():
     assert missing["status"] == "exit 127" and "cannot find" in missing["message"]
 
 
+def test_a_workload_has_its_own_keywords():
+    workload = program("true")
+    assert as_workload(workload) is workload
+    with pytest.raises(InputError, match="seconds: not possible with a workload"):
+        measure(workload, seconds="(?P<seconds>1)")
+    with pytest.raises(InputError, match="'outcom'"):
+        measure("true", outcom="rate")
+
+
 # ---- errors that help ----
+
+
+def test_errors_say_what_is_wrong_and_what_mends_it(tmp_path):
+    foreign = bytearray(Path(sys.executable).resolve().read_bytes()[:4096])
+    # RISC-V, or x86-64
+    foreign[18:20] = b"\xf3\x00" if foreign[18:20] != b"\xf3\x00" else b"\x3e\x00"
+    plain = tmp_path / "plain"
+    for content, mode, message in (
+        (b"#!/bin/sh\n", 0o644, r"chmod \+x"),
+        (b"#!/no/such/interpreter -x\n", 0o755, "not here: /no/such/interpreter"),
+        (foreign, 0o755, "another kind of machine"),
+    ):
+        plain.write_bytes(content)
+        plain.chmod(mode)
+        with pytest.raises(RunError, match=message):
+            measure(str(plain))
 
 
 @pytest.mark.parametrize(
@@ -105,6 +136,13 @@ def test_a_report_that_is_the_outcome_must_be_there_and_others_need_not():
 def test_a_report_that_cannot_be_read_is_refused(wrong):
     with pytest.raises(InputError):
         Report("rate", **wrong)
+
+
+def test_reports_of_one_name_and_outcomes_that_nobody_reports_are_refused():
+    with pytest.raises(InputError):
+        program("true", reports=[RATE, RATE])
+    with pytest.raises(InputError, match="no report"):
+        program("true", outcome="rate")
 
 
 # ---- files ----

@@ -3,12 +3,39 @@
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 
-from nbhelpers.workloads import nbody, program, workload
+from nbhelpers.errors import InputError, RunError
+from nbhelpers.workloads import Workload, nbody, program, workload
 from nbhelpers.workloads._cpus import cores, keep_house
 from nbhelpers.workloads.binaries import elf_interpreter, takes_preload
+
+
+def test_record_is_hashable_and_normalised():
+    one = Workload("w", "omp", ["a", "b"], env={"Z": 1, "A": "2"}, cpus=[3, 1, 1])
+    assert (one.env, one.command, one.cpus) == ((("A", "2"), ("Z", "1")), ("a", "b"), (1, 3))
+    assert one == Workload("w", "omp", ("a", "b"), env=one.env, cpus=(1, 3))
+    assert len({one, replace(one)}) == 1
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("command", ()),
+        ("command", ("a\0",)),
+        ("model", "openmp"),
+        ("start", "now"),
+        *(("timeout_s", value) for value in (0, float("nan"), float("inf"))),
+        ("outcome", "speed"),
+        *(("cpus", value) for value in ((), (-1,))),
+        *(("env", value) for value in ({"A=B": "1"}, {"A": "x\0y"})),
+    ],
+)
+def test_fields_that_cannot_be_used(field, value):
+    with pytest.raises(InputError, match="nbody"):
+        replace(nbody(), **{field: value})
 
 
 def test_a_core_each_before_two_threads_share_one(monkeypatch):
@@ -44,6 +71,18 @@ def test_housekeeping_takes_whole_cores(tmp_path):
     assert cores((1, 9), tmp_path / "hidden") == [(1,), (9,)]
 
 
+def test_placements_that_cannot_be():
+    with pytest.raises(InputError, match="no placement 'Roam'"):
+        nbody().placed("Roam")
+    with pytest.raises(InputError, match="at least 2 cores"):
+        nbody().placed("RmHK", cpus=(0,))
+    with pytest.raises(InputError, match="CPUs 9999"):
+        nbody().placed("TP", cpus=(0, 9999))
+    with pytest.raises(InputError, match="how to pin"):
+        program("true").placed("TP")
+    assert program("true").placed("Rm", cpus=(0,)).cpus == (0,)
+
+
 def test_external_commands(tmp_path):
     assert program("sh -c 'exit 3'").command[1:] == ("-c", "exit 3")
     assert program(["echo", "a b"]).name == "echo" and program("echo", name="other").name == "other"
@@ -51,6 +90,12 @@ def test_external_commands(tmp_path):
     script.write_text("#!/bin/sh\nexit 0\n")
     script.chmod(0o755)
     assert program(str(script)).start == "exec" and program([sys.executable]).start == "main"
+
+
+@pytest.mark.parametrize("bad", ["", "'", "no-such-program-anywhere", "/no/such"])
+def test_commands_that_cannot_be(bad):
+    with pytest.raises((InputError, RunError)):
+        program(bad)
 
 
 def test_static_programs_wait_before_they_are_executed(binaries, tmp_path):
