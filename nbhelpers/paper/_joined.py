@@ -67,8 +67,9 @@ def _joined(name: str, spec: Mapping[str, Any], results: Path) -> JoinedTable:
     theirs, caption = _theirs(name, spec, results)
     numbers = {one: f"{one} (published)" for one in spec.get("published", ())}
     left = theirs.reindex(columns=[*spec["by"], *numbers]).rename(columns=numbers)
+    worded = theirs.replace(spec.get("words", {})).to_dict("records")
     for key, text in spec.get("key", {}).items():
-        left[key] = [text.format(**row) for row in theirs.to_dict("records")]
+        left[key] = [text.format(**row) for row in worded]
     ours = _ours(spec, results)
     frame = _merged(left, ours, spec).drop(columns=list(spec.get("key", ())))
     notes = (*_missing(spec, results, ours), *spec.get("notes", ()))
@@ -102,9 +103,9 @@ def _merged(left: pd.DataFrame, ours: pd.DataFrame, spec: Mapping[str, Any]) -> 
     if not match:
         both = pd.concat([left, ours[beside]], ignore_index=True)
         return both.fillna({spec["by"][0]: "this machine"})
-    matched = left.query(spec["only"]) if "only" in spec else left
-    merged = matched.merge(ours[[*match, *beside]], on=match, how="left")
-    return pd.concat([merged, left.drop(matched.index)], ignore_index=True)
+    names = match if isinstance(match, Mapping) else {name: name for name in match}
+    ours = ours.rename(columns={name: key for key, name in names.items()})
+    return left.merge(ours[[*names, *beside]], on=list(names), how="left")
 
 
 def _saved(results: Path, name: str) -> pd.DataFrame:

@@ -4,6 +4,7 @@ import hashlib
 import json
 import re
 import shutil
+from itertools import product
 from pathlib import Path
 
 import matplotlib.pyplot as plt
@@ -66,6 +67,35 @@ def test_ours_stand_beside_with_interval_and_verdict_by_the_rule_for_slow_downs(
     # 45.5 % is accepted from 36.4 to 54.6 %: 46 (45 to 47) is within, 1 is not
     assert first["verdict"].tolist() == ["reproduced", "", "", "not reproduced", "", ""]
     assert frame[frame["smt"] == "on"]["seconds"].isna().all()
+
+
+def test_a_study_with_all_twelve_configurations_fills_every_cell_of_tables_3_to_5(build):
+    names = [f"{base}{house}" for base in ("Rm", "TP") for house in ("", "HK", "HK2")]
+    cells = product(["OMP", "SYCL"], ["#1", "#2"], ["", "-SMT"], names)
+    ours = pd.DataFrame(cells, columns=["model", "trace", "smt", "config"])
+    ours["config"] += ours.pop("smt")
+    numbers = ["seconds", "increase_percent", "low_percent", "high_percent"]
+    ours[numbers] = [[1 + at / 100, at, at - 1, at + 1] for at in range(len(ours))]
+    for name in ("nbody", "stream", "minife"):
+        save_table(ours.assign(runs=30), name, f"{name}.", build / "results" / "40-mitigations")
+    frames = [tables_of(build)[f"persson2025-table{number}"].frame for number in (3, 4, 5)]
+    rows = pd.concat(frames)
+    assert len(rows) == 168 and rows["seconds"].notna().all() and (rows["verdict"] != "").all()
+    known = ours.set_index(["model", "trace", "config"])["increase_percent"]
+    for row in rows.to_dict("records"):
+        ours_is = row["config"] + ("-SMT" if row["smt"] == "on" else "")
+        key = (row["model"], f"#{row['noise_config']}", ours_is)
+        assert row["increase_percent"] == known[key]
+
+
+def test_a_machine_without_smt_says_so_one_time(build):
+    one = {"name": "Rm", "measured": True, "missing": None}
+    lacking = {"measured": False, "missing": "each core runs one thread"}
+    listed = pd.DataFrame([one, {"name": "Rm-SMT"} | lacking, {"name": "TP-SMT"} | lacking])
+    save_table(listed, "configurations", "All.", build / "results" / "40-mitigations")
+    notes = tables_of(build)["persson2025-table3"].notes
+    assert notes[0] == "Not measured here: Rm-SMT, TP-SMT: each core runs one thread."
+    assert sum("one thread" in note for note in notes) == 1
 
 
 def test_other_tables_have_all_that_was_printed(build):
