@@ -30,6 +30,7 @@ from nbhelpers.profiles import (
     parameters_of,
 )
 from nbhelpers.stage_records import record_of
+from nbhelpers.studies import design
 from nbhelpers.study import NO_STAGES, PROFILES
 from nbhelpers.workloads import openmp
 from nbhelpers.workloads.configuration import configurations
@@ -38,6 +39,8 @@ REPOSITORY = Path(__file__).resolve().parent.parent
 STAGES = [
     path.stem for path in (REPOSITORY / "notebooks").glob("*.ipynb") if path.stem not in NO_STAGES
 ]
+
+COUNT = r"(\w+_)?(runs|rounds|seeds)"  # parameters that say of how many runs a mean is
 
 
 def limits(stage: str) -> dict[str, dict]:
@@ -48,6 +51,14 @@ def limits(stage: str) -> dict[str, dict]:
 def test_what_is_shipped_can_be_used(profile):
     for stage in STAGES:
         assert parameters_of(stage, profile)["profile"] == profile
+
+
+@pytest.mark.parametrize("profile", [name for name in PROFILES if name != "smoke"])
+def test_no_mean_is_of_fewer_than_five_runs(profile):
+    for stage in STAGES:
+        values = default_parameters(stage) | parameters_of(stage, profile)
+        counts = {name: n for name, n in values.items() if re.fullmatch(COUNT, name) and n}
+        assert {name: n for name, n in counts.items() if n < 5} == {}, stage
 
 
 @pytest.mark.parametrize("stage", STAGES)
@@ -66,6 +77,7 @@ def test_names_in_the_limits_are_those_that_the_code_knows():
     known = limits("60-openmp-variability")
     assert known["constructs"]["enum"] == list(openmp.CONSTRUCTS)
     assert known["compilers"]["enum"] == list(openmp.COMPILERS)
+    assert limits("40-mitigations")["programs"]["enum"] == list(design.PROGRAMS)
 
 
 def test_configurations_of_any_machine_are_within_the_limits():
