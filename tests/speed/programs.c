@@ -17,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/epoll.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -352,7 +353,10 @@ static void alternative_stacks(void)
 {
     handle(SIGUSR1, compute_on_stack, SA_ONSTACK);
     one_alternative(8192 * 2);
-    one_alternative(4096);
+    /* room for a frame of the program's, not for the probe's (nb_signal_stack()): a frame's length
+     * depends on the CPU's registers */
+    size_t frame = getauxval(AT_MINSIGSTKSZ);
+    one_alternative((frame ? frame : 2048) + 1024);
 }
 
 /* Calls that sleep a little, again and again, in a thread whose timer expires meanwhile. */

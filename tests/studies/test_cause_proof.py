@@ -150,6 +150,7 @@ def test_the_doses_of_a_variable_reach_the_program(binaries):
     assert faults[-1] > 1.5 * faults[0]
 
 
+@pytest.mark.alone  # beside others it may be too busy here to inject
 @pytest.mark.long
 @pytest.mark.parametrize(
     "name, column",
@@ -164,5 +165,6 @@ def test_injected_for_real_the_dose_shows(binaries, tmp_path, name, column, noth
     proof = prove_cause(report, program, tmp_path, seconds=8)
     if proof.response is None and not may_realtime(50):
         pytest.skip(proof.not_injected)
+    assert proof.response is not None, proof.not_injected
     assert proof.response.shown[0].verdict == "reproduced", proof.sentence
     assert proof.response.slower.effect > 0
