@@ -20,7 +20,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Thread
 
@@ -29,10 +29,11 @@ from _c_programs import build
 
 from nbhelpers.account import owned_ms
 from nbhelpers.measurement import Attachment, Campaign, Cell, finished, metrics
-from nbhelpers.speed import SpeedProbe, read_waits
+from nbhelpers.speed import SpeedProbe
 from nbhelpers.tracing import Tracer, read_states
 from nbhelpers.workloads import nbody, program
 
+WORKLOADS = Path(__file__).parents[1] / "workloads"
 EVERY = 4
 SECONDS = 0.15
 HOG = f"""import os, time
@@ -58,6 +59,28 @@ def stop(folder: Path, pid: int) -> None:
     os.kill(pid, signal.SIGCONT)
 
 
+def neighbour(folder: Path, pid: int) -> None:
+    """Copies memory on CPU 1 while the program computes."""
+    (ready, told), (go, given) = os.pipe(), os.pipe()
+    os.write(given, time.monotonic_ns().to_bytes(8, sys.byteorder))
+    places = {"NOISEBOOK_READY_FD": str(told), "NOISEBOOK_GO_FD": str(go)}
+    words = [build(folder, "neighbour"), "bandwidth", "1", "0"]
+    process = subprocess.Popen(words, env=os.environ | places, pass_fds=(told, go))
+    time.sleep(3 * SECONDS)
+    process.kill()
+    process.wait()
+    for number in (ready, told, go, given):
+        os.close(number)
+
+
+def built_fixed_work(folder: Path) -> Path:
+    """The program of chunks of benchmarks/ruler.py; each chunk is a parallel region."""
+    words = ["gcc", "-std=gnu11", "-O2", "-fopenmp", f"-I{WORKLOADS}", "-o"]
+    source = Path(__file__).with_name("fixed_work.c")
+    subprocess.run([*words, folder / "fixed_work", source], check=True)
+    return folder / "fixed_work"
+
+
 def limited(pid: int) -> None:
     """A third of a CPU for both threads."""
     group = GROUP / f"planted-{pid}"
@@ -68,10 +91,17 @@ def limited(pid: int) -> None:
 
 @dataclass(frozen=True)
 class Case:
-    """`beside` acts from outside; else the program reads the case's name. `owner`: (part, who)."""
+    """`beside` acts from outside; else the program reads the case's name. `owner`: (part, who);
+    `only`: the program it is planted in, or into.
+    """
 
     owner: tuple[str, str]
     beside: Callable[[Path, int], None] | None = None
+    only: str = ""
+
+    def strikes(self, kind: str) -> bool:
+        """Whether it can be planted in a program."""
+        return kind == self.only if self.only else kind == "pthreads" or bool(self.beside)
 
 
 CASES = {
@@ -81,7 +111,10 @@ CASES = {
     "sleep": Case(("asleep", "own timer")),
     "more": Case(("computing", "the program")),
     "second": Case(("runnable", "own thread second")),
+    "calls": Case(("work", "the program"), only="fixed"),
+    "neighbour": Case(("slower", "the same calls"), neighbour, only="fixed"),
 }
+FIXED = "[ $(cat {1}) = calls ] && n=420 || n=300; exec {0} triad $n"
 STATES = {"running": "computing", "sleeping": "waiting"}
 
 
@@ -141,15 +174,18 @@ def by_threads(folder: Path, runs: pd.DataFrame) -> pd.DataFrame:
 
 def one_case(name: str, kind: str, folder: Path, count: int) -> dict:
     """A row of the table that is printed."""
-    victim = build(folder, "owners_victim")
-    workload = program([str(victim), str(folder / "cause")]) if kind == "pthreads" else OPENMP
+    workload = OPENMP
+    if kind == "pthreads":
+        workload = program([str(build(folder, "owners_victim")), str(folder / "cause")])
+    elif kind == "fixed":
+        script = FIXED.format(built_fixed_work(folder), folder / "cause")
+        workload = replace(program(["sh", "-c", script]), cpus=(0,))
     records = [Tracer(folder / "traces"), SpeedProbe(folder / "speed")]
     cell = Cell("planted", workload, attachments=(*records, Planted(folder, name)))
     runs = finished(
         Campaign(folder / "runs", [cell], count, attachments=metrics("throttling")).run()
     )
-    waits = read_waits(folder / "speed", runs) if "wait_marks" in runs else None
-    found = excess(owned_ms(folder / "traces", runs, waits), runs)
+    found = excess(owned_ms(folder / "traces", runs, folder / "speed"), runs)
     rival = excess(by_threads(folder / "traces", runs), runs)
     part, owner = CASES[name].owner
     largest = found.idxmax(axis=1)
@@ -176,14 +212,14 @@ def main() -> None:
     )
     parser.add_argument("--runs", type=int, default=12)
     parser.add_argument("--cases", default=",".join(CASES))
-    parser.add_argument("--programs", default="pthreads,openmp")
+    parser.add_argument("--programs", default="pthreads,openmp,fixed")
     arguments = parser.parse_args()
     rows = []
     for name in arguments.cases.split(","):
         for kind in arguments.programs.split(","):
             if name == "quota" and not GROUP.exists():
                 print("quota is left out: no cpu controller of version 1 here")
-            elif kind == "pthreads" or CASES[name].beside:
+            elif CASES[name].strikes(kind):
                 with tempfile.TemporaryDirectory() as folder:
                     rows.append(one_case(name, kind, Path(folder), arguments.runs))
                     print(rows[-1], flush=True)

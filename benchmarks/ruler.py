@@ -94,7 +94,7 @@ def report(folder: Path, kind: str, options) -> None:
     truth = pieces["truth"].to_numpy()
     inside = pieces["low"].le(truth) & pieces["high"].ge(truth)
     print(
-        f"{kind}, {pieces['source'].iloc[0]}: {len(pieces)} pieces of {len(runs)} runs, truth"
+        f"{kind}: {len(pieces)} pieces of {len(runs)} runs, truth"
         f" {np.quantile(truth, 0.05):.2f} to {np.quantile(truth, 0.95):.2f};"
         f" r = {np.corrcoef(pieces['factor'], truth)[0, 1]:.2f}, rival"
         f" {np.corrcoef(rival, truth)[0, 1]:.2f}; mean error"

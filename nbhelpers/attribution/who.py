@@ -29,6 +29,8 @@ _WORDS = {
     "asleep": "slept {} on a timer of their own",
     "hypervisor": "lost {} to the hypervisor",
     "computing": "computed {} longer: more work, or a slower CPU",
+    "slower": "took {} longer for the same calls: a slower CPU or memory, or more in a call",
+    "work": "made more calls of their own functions, which took {}",
 }
 
 
@@ -236,8 +238,8 @@ def in_words(row: pd.Series) -> str:
     if row["part"] == "counter":
         return f"Their {row['name']} is {low} to {high}; in the others it is {most} at most."
     owner = f"`{row['name']}`"
-    if row["part"] == "computing":
-        what = _WORDS["computing"].format(f"{_number(row['more'])} ms")
+    if row["part"] in ("computing", "slower", "work"):
+        what = _WORDS[row["part"]].format(f"{_number(row['more'])} ms")
         return f"They {what}."
     what = _WORDS[row["part"]].format(f"{low} to {high} ms", owner)
     return f"They {what}; no other run more than {most} ms."

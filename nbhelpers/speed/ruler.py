@@ -6,7 +6,7 @@ r with its clock, piece by piece: 0.92 for a chain of operations, 0.88 for array
 the run's CPU time over its median, has 0.12 and 0.23. The truth is in 97 and 96 % of the intervals.
 Few runs are too few: with 6 runs of 100 chunks the rival won on arrays (mean error 0.35 against
 0.81). The probe's samples lost to the rival (12 runs, load 3.6: mean error 0.09 against 0.02, 0.27
-against 0.26), so the plain one stands where a program has no marks.
+against 0.26), so nothing is said of a program without marks.
 """
 
 from pathlib import Path
@@ -16,8 +16,7 @@ import pandas as pd
 
 from .waits import read_calls
 
-COLUMNS = ("run", "thread", "start_ns", "end_ns", "factor", "low", "high", "source")
-ALL_THREADS = -1
+COLUMNS = ("run", "thread", "start_ns", "end_ns", "busy_ns", "factor", "low", "high")
 _NORMAL_95, _SD_OF_MAD = 1.96, 1.4826
 _FAST_SHARE = 0.75  # of the runs, by run time, which are ordinary
 _GRID = 64  # calls at which ordinary runs are compared
@@ -40,10 +39,10 @@ def slowness(
 
     Returns
     -------
-    One row a piece of a thread: `run`, `thread`, `start_ns`, `end_ns` (from the begin of the timed
-    region), `factor` (1: as in ordinary runs), `low`, `high` (95 %), `source`: region (calls of one
-    function that follow each other, see `read_calls`) or cpu time (the program has no marks: one
-    row a run, thread −1). Pieces of nested functions may overlap.
+    One row a piece of a thread, calls of one function that follow each other (`read_calls`):
+    `run`, `thread`, `start_ns`, `end_ns` (from the begin of the timed region), `busy_ns` (of these
+    calls), `factor` (1: as in ordinary runs), `low`, `high` (95 %). Pieces of nested functions may
+    overlap. No rows: no run has marks.
 
     Raises
     ------
@@ -52,20 +51,13 @@ def slowness(
 
     Notes
     -----
-    **Region**: busy time of the calls over the median that ordinary runs took for the same calls
-    (same function, same thread by its rank, same numbers of calls). The interval is the spread of
-    single pieces in ordinary runs. Calls beyond the median number are more work, not slowness: they
-    are compared with the median of a call. A call that does more in this run (another input) looks
-    slower: nothing here tells the two apart.
-
-    **CPU time**: that of the process over the median of ordinary runs. More work looks the same.
+    The factor is the busy time of the calls over the median that ordinary runs took for the same
+    calls (same function, same thread by its rank, same numbers of calls). The interval is the
+    spread of single pieces in ordinary runs. Calls beyond the median number are more work, not
+    slowness: they are compared with the median of a call. A call that does more in this run
+    (another input) looks slower: nothing here tells the two apart.
     """
-    fast = _ordinary(runs)
-    calls = read_calls(folder, runs)
-    by_region = _of_regions(_without(calls, taken), fast)
-    rest = runs[~runs["run"].isin(by_region["run"])]
-    parts = [part for part in (by_region, _of_cpu_time(rest, runs, fast)) if len(part)]
-    return pd.concat(parts, ignore_index=True) if parts else _of_rows(None)
+    return _of_regions(_without(read_calls(folder, runs), taken), _ordinary(runs))
 
 
 def _ordinary(runs: pd.DataFrame) -> np.ndarray:
@@ -77,7 +69,7 @@ def _of_rows(table: pd.DataFrame | None) -> pd.DataFrame:
     return pd.DataFrame(columns=list(COLUMNS)) if table is None else table[list(COLUMNS)]
 
 
-def _with_interval(table: pd.DataFrame, spread: pd.Series | float) -> pd.DataFrame:
+def _with_interval(table: pd.DataFrame, spread: float) -> pd.DataFrame:
     """`spread`: standard deviation of the log of a piece's factor."""
     wide = np.exp(_NORMAL_95 * spread)
     return table.assign(low=table["factor"] / wide, high=table["factor"] * wide)
@@ -98,7 +90,7 @@ def _without(calls: pd.DataFrame, taken: pd.DataFrame | None) -> pd.DataFrame:
     groups = dict(iter(taken.groupby(["run", "thread"])))
     for key, rows in calls.groupby(["run", "thread"]).indices.items():
         if key in groups:
-            own = groups[key].sort_values("start_ns")
+            own = _apart(groups[key])
             at = own[["start_ns", "end_ns"]].to_numpy(float).ravel()
             length = np.diff(at)
             length[1::2] = 0
@@ -107,6 +99,14 @@ def _without(calls: pd.DataFrame, taken: pd.DataFrame | None) -> pd.DataFrame:
             lost_ns[rows] = np.interp(end, at, sums) - np.interp(start, at, sums)
     share = calls["busy_ns"] / (calls["end_ns"] - calls["start_ns"]).clip(lower=1)
     return calls.assign(busy_ns=(calls["busy_ns"] - lost_ns * share.clip(upper=1)).clip(lower=0))
+
+
+def _apart(intervals: pd.DataFrame) -> pd.DataFrame:
+    """Intervals that may overlap, each cut at the end of those before it."""
+    intervals = intervals.sort_values("start_ns")
+    before = intervals["end_ns"].cummax().shift(fill_value=0)
+    start = intervals["start_ns"].clip(lower=before)
+    return intervals.assign(start_ns=start)[start < intervals["end_ns"]]
 
 
 def _of_regions(calls: pd.DataFrame, fast: np.ndarray) -> pd.DataFrame:
@@ -130,7 +130,7 @@ def _of_function(calls: pd.DataFrame, fast: np.ndarray) -> pd.DataFrame | None:
     end, begin = (np.interp(at, numbers, busy_ns) for at in (until, until - calls["calls"]))
     beyond = busy_ns[-1] / numbers[-1]
     expected = np.where(until > numbers[-1], calls["calls"] * beyond, end - begin)
-    table = calls.assign(factor=calls["busy_ns"] / np.maximum(expected, 1.0), source="region")
+    table = calls.assign(factor=calls["busy_ns"] / np.maximum(expected, 1.0))
     table = table[(table["factor"] > 0) & (expected > 0)]
     spread = _spread(np.log(table["factor"][table["run"].isin(fast)]))
     return _with_interval(table, spread)
@@ -147,21 +147,3 @@ def _reference(usual: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
             curves.append(np.interp(numbers, until, np.append(0, own["busy_ns"].cumsum())))
     steps = np.median(np.diff(np.array(curves), axis=1), axis=0)
     return numbers, np.append(0.0, np.cumsum(steps))
-
-
-# --- runs without marks ---------------------------------------------------------------------------
-
-
-def _of_cpu_time(runs: pd.DataFrame, of_all: pd.DataFrame, fast: np.ndarray) -> pd.DataFrame:
-    usual = of_all[of_all["run"].isin(fast)]["cpu_ns"]
-    table = pd.DataFrame(
-        {
-            "run": runs["run"],
-            "thread": ALL_THREADS,
-            "start_ns": np.int64(0),
-            "end_ns": (runs["end_ns"] - runs["start_ns"]).astype(np.int64),
-            "factor": runs["cpu_ns"] / usual.median(),
-            "source": "cpu time",
-        }
-    )
-    return _of_rows(_with_interval(table, _spread(np.log(usual))))

@@ -158,10 +158,7 @@ class Baseline:
         """Who had the time of the critical path of each run of the account (`owned_ms`)."""
         if self.accounted["cell"].eq(SAMPLED).all():
             return owned_ms(self.folder / "traces", self.accounted.head(0))
-        waits = None
-        if "wait_marks" in self.accounted:
-            waits = read_waits(self.folder / "speed", self.accounted)
-        return owned_ms(self.folder / "traces", self.accounted, waits)
+        return owned_ms(self.folder / "traces", self.accounted, self.folder / "speed")
 
     @cached_property
     def losses(self) -> pd.DataFrame:

@@ -161,13 +161,34 @@ def read_cpu_owners(folder: str | Path, runs: pd.DataFrame) -> pd.DataFrame:
 def _of_recordings(
     folder: Path, runs: pd.DataFrame, which: str, columns: Mapping[str, str]
 ) -> pd.DataFrame:
+    tables = [tables[which] for tables in each_recording(folder, runs)]
+    empty = pd.DataFrame({name: pd.Series(dtype=dtype) for name, dtype in columns.items()})
+    return because(pd.concat(tables or [empty], ignore_index=True), states.NOT_RECORDED)
+
+
+def each_recording(folder: str | Path, runs: pd.DataFrame) -> Iterator[Mapping[str, pd.DataFrame]]:
+    """All tables of all finished runs, one run after the other: EVENTS, STOLEN, STATES, OWNERS.
+
+    Parameters
+    ----------
+    folder, runs
+        Folder of the traces, and the runs table; see `read_traces`.
+
+    Yields
+    ------
+    The tables of a run by name, each with a column `run`; nothing at all where a run was not
+    recorded by tracepoints.
+
+    Raises
+    ------
+    LostEvents, InputError
+        A recording has losses, or is damaged.
+    """
     numbers = [int(run) for run in _finished(runs)["run"]]
-    paths = {run: _file(folder, run, "tracepoints") for run in numbers}
-    if not numbers or not all(path.exists() for path in paths.values()):
-        empty = {name: pd.Series(dtype=dtype) for name, dtype in columns.items()}
-        return because(pd.DataFrame(empty), states.NOT_RECORDED)
-    tables = [_read(("tracepoints", path), run, which) for run, path in paths.items()]
-    return pd.concat(tables, ignore_index=True)
+    paths = {run: _file(Path(folder), run, "tracepoints") for run in numbers}
+    if all(path.exists() for path in paths.values()):
+        for run, path in paths.items():
+            yield _tables_of(("tracepoints", path), run)
 
 
 def _not_recorded() -> pd.DataFrame:
@@ -219,12 +240,17 @@ def _trace(folder: Path, run: int) -> tuple[str, Path]:
 
 
 def _read(trace: tuple[str, Path], run: int, which: str = EVENTS) -> pd.DataFrame:
+    return _tables_of(trace, run)[which]
+
+
+def _tables_of(trace: tuple[str, Path], run: int) -> Mapping[str, pd.DataFrame]:
     try:
-        return _cached_tables(*trace)[which].assign(run=run)
+        tables = _cached_tables(*trace)
     except LostEvents as error:
         raise LostEvents(
             f"run {run}: {error.what}", where=error.where, why=error.why, fix=error.fix
         ) from None
+    return {name: table.assign(run=run) for name, table in tables.items()}
 
 
 def _cached_tables(source: str, path: Path) -> Mapping[str, pd.DataFrame]:

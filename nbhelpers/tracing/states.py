@@ -215,19 +215,21 @@ def _wakes(raw: pd.DataFrame, threads: np.ndarray, names: dict[int, str]) -> pd.
 
 def _contexts(raw: pd.DataFrame) -> np.ndarray:
     """In which interrupt or softirq each record was made, by name; "" in none."""
-    event = raw["event"].astype(str).to_numpy()
-    is_entry = np.char.endswith(event.astype(str), "_entry")
-    is_exit = np.char.endswith(event.astype(str), "_exit")
-    depth = pd.Series(is_entry.astype(int) - is_exit).groupby(raw["cpu"].to_numpy()).cumsum()
+    event = raw["event"].astype(str)
+    is_entry = event.str.endswith("_entry").to_numpy(bool)
+    is_exit = event.str.endswith("_exit").to_numpy(bool)
+    depth = (
+        pd.Series(is_entry.astype(int) - is_exit.astype(int))
+        .groupby(raw["cpu"].to_numpy())
+        .cumsum()
+    )
     # an exit whose entry was before the recording
     lowest = depth.groupby(raw["cpu"].to_numpy()).cummin().clip(upper=0)
     inside = (depth - lowest).to_numpy() > 0
-    if raw.empty:
-        return np.array([], dtype=str)
     last = np.maximum.accumulate(np.where(is_entry, np.arange(len(raw)), 0))
     names = np.full(len(raw), "", dtype=object)
     entries = np.flatnonzero(is_entry)
-    names[entries] = [_interrupt(*row) for row in _fields(raw, event, entries)]
+    names[entries] = [_interrupt(*row) for row in _fields(raw, event.to_numpy(), entries)]
     return np.where(inside, names[last], "").astype(str)
 
 

@@ -10,7 +10,8 @@ import pandas as pd
 import pytest
 
 from nbhelpers import Campaign, Cell, finished
-from nbhelpers.account.owners import critical_path, owners_of_path
+from nbhelpers.account.owners import owners_of_path, with_speed, without_cpu
+from nbhelpers.account.path import critical_path
 from nbhelpers.machine import doctor
 from nbhelpers.measurement import Attachment
 from nbhelpers.tracing import (
@@ -63,6 +64,28 @@ def test_a_wait_is_passed_on_to_what_held_up_the_other_thread():
         (1, 0, 30, "work", True), (1, 30, 70, "backupd", False), (1, 70, 100, "work", True)
     )
     assert owned(table, had) == {("computing", "the program"): 60, ("runnable", "backupd"): 40}
+
+
+def test_computing_is_split_by_the_speed_of_fixed_work():
+    """Calls that took twice as long for 40 of 100 ns, and nothing known of the last 20."""
+    table = states(
+        (1, 0, 100, "running", 0), (1, 100, 120, "runnable", 0), (1, 120, 130, "running", 0)
+    )
+    interrupts = pd.DataFrame({"run": 0, "cpu": 0, "kind": "irq", "source": ["irq:eth0"]})
+    interrupts = interrupts.assign(start_ns=10, end_ns=23, duration_ns=13)
+    path = critical_path(table)
+    had = owners((0, 0, 100, "work", True), (0, 100, 120, "backupd", False))
+    owned = owners_of_path(path, had, interrupts, NO_EVENTS)
+    calls = {"start_ns": [0, 40], "end_ns": [40, 90], "busy_ns": [40, 50], "factor": [2.0, 1.0]}
+    split = with_speed(owned, path, pd.DataFrame(calls).assign(run=0, thread=1))
+    found = split.set_index(["part", "owner"])["ns"]
+    net = 97 / 110  # of the path's computing: the interrupt had 13
+    assert found["slower", "the same calls"] == pytest.approx(20 * net)
+    assert found["work", "the program"] == pytest.approx(70 * net)
+    assert found["computing", "the program"] == pytest.approx(20 * net)
+    assert found.sum() == pytest.approx(130)
+    without = without_cpu(table, interrupts, NO_EVENTS)
+    assert without[["start_ns", "end_ns"]].to_numpy().tolist() == [[100, 120], [10, 23]]
 
 
 def test_what_a_thread_does_itself():

@@ -52,7 +52,6 @@ def test_calls_of_a_function_are_counted_and_it_is_the_same_in_each_run(short_ru
 def test_the_factor_is_that_of_the_programs_own_clock(short_runs):
     folder, runs, clocks = short_runs
     table = slowness(folder, runs)
-    assert (table["source"] == "region").all()
     clock, start_ns = clocks[SLOW_RUN], runs["start_ns"].iloc[SLOW_RUN]
     own = clock[clock["thread"] == clock["thread"].min()]
     pieces = table[(table["run"] == SLOW_RUN) & (table["thread"] == own["thread"].iloc[0])]
@@ -81,11 +80,6 @@ def test_taken_time_is_no_slowness(short_runs):
     assert ratio.median() == pytest.approx(0.5, rel=0.1)
 
 
-def test_recorded_runs_without_marks_of_functions_are_compared_by_their_cpu_time():
+def test_of_recorded_runs_without_marks_of_functions_nothing_is_said():
     runs = finished(recorded_runs(RECORDED)).iloc[::10]
-    table = slowness(RECORDED / "speed", runs).set_index("run")
-    ordinary = runs.nsmallest(round(0.75 * len(runs)), "seconds")
-    expected = runs.set_index("run")["cpu_ns"] / ordinary["cpu_ns"].median()
-    pd.testing.assert_series_equal(table["factor"], expected, check_names=False)
-    assert (table["source"] == "cpu time").all()
-    assert table["factor"].between(table["low"], table["high"]).all()
+    assert not len(slowness(RECORDED / "speed", runs))
