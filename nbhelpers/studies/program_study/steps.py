@@ -34,11 +34,14 @@ from ...mitigation.report import Report
 from ...noise import NoiseConfig, average_noise, delta_noise
 from ...outcomes import Outcome
 from ...reading import read_json
+from ...speed import SpeedProbe
 from ...statistics import Comparison, compare
 from ...tracing import Tracer, noise_summary, read_traces
 from ...workloads import Workload
 from ..cause_proof import CauseProof, dose_table, prove_cause
 from .plan import TimePlan, plan_study
+
+_OF_RECORDERS = ("speed_", "wait_marks", "trace_")  # columns that say how much was recorded
 
 
 def study_folder(workload: Workload) -> Path:
@@ -155,7 +158,8 @@ class Steps:
     def _first_look(self, runs: int) -> pd.DataFrame:
         folder = self.folder / "first-look"
         tracer = Tracer(folder / "traces")
-        cell = Cell("traced", tracer.stand_in(self.workload), attachments=(tracer,))
+        recorders = (tracer, SpeedProbe(folder / "speed"))
+        cell = Cell("traced", tracer.stand_in(self.workload), attachments=recorders)
         return Campaign(folder, [cell], runs=runs, attachments=metrics("all")).run()
 
     @cached_property
@@ -164,7 +168,8 @@ class Steps:
         folder = self.folder / "traced"
         tracer = Tracer(folder / "traces")
         ran = tracer.stand_in(self.workload)
-        cells = [Cell("untraced", ran), Cell("traced", ran, attachments=(tracer,))]
+        recorders = (tracer, SpeedProbe(folder / "speed"))
+        cells = [Cell("untraced", ran), Cell("traced", ran, attachments=recorders)]
         runs = finished(
             Campaign(
                 folder, cells, runs=self.plan.traced, seed=self.seed, attachments=metrics("all")
@@ -194,10 +199,11 @@ class Steps:
         runs = self.traced.runs.query("cell == 'traced'").set_index("run")
         costs = pd.Series(self.outcome.costs(runs[self.outcome.name]), runs.index)
         slow = slow_runs(costs, self.seed)
-        folder = self.folder / "traced" / "traces"
+        folder = self.folder / "traced"
         of_program = runs if self.traced.is_program else runs.head(0)
-        lost_ms = owned_ms(folder, of_program.reset_index())
-        counters = counters_of(rates(runs), slow.slow, consequences())
+        lost_ms = owned_ms(folder / "traces", of_program.reset_index(), folder / "speed")
+        own = [name for name in runs if name.startswith(_OF_RECORDERS)]
+        counters = counters_of(rates(runs), slow.slow, [*consequences(), *own])
         table = who_took_it(runs["region_seconds"], lost_ms, counters, slow.slow, self.seed)
         return Took(slow, lost_ms, table)
 
