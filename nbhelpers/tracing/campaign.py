@@ -148,22 +148,10 @@ def read_states(folder: str | Path, runs: pd.DataFrame) -> pd.DataFrame:
     """What each thread of the program did in all finished runs (`thread_states`), one below the
     other; no rows, with the reason, where a run was not recorded by tracepoints.
     """
-    return _of_recordings(Path(folder), runs, STATES, states.COLUMNS)
-
-
-def read_cpu_owners(folder: str | Path, runs: pd.DataFrame) -> pd.DataFrame:
-    """Who had each CPU in all finished runs (`cpu_owners`), one below the other; no rows, with the
-    reason, where a run was not recorded by tracepoints.
-    """
-    return _of_recordings(Path(folder), runs, OWNERS, states.OWNERS)
-
-
-def _of_recordings(
-    folder: Path, runs: pd.DataFrame, which: str, columns: Mapping[str, str]
-) -> pd.DataFrame:
-    tables = [tables[which] for tables in each_recording(folder, runs)]
-    empty = pd.DataFrame({name: pd.Series(dtype=dtype) for name, dtype in columns.items()})
-    return because(pd.concat(tables or [empty], ignore_index=True), states.NOT_RECORDED)
+    tables = [tables[STATES] for tables in each_recording(folder, runs)]
+    empty = {name: pd.Series(dtype=dtype) for name, dtype in states.COLUMNS.items()}
+    table = pd.concat(tables or [pd.DataFrame(empty)], ignore_index=True)
+    return because(table, states.NOT_RECORDED)
 
 
 def each_recording(folder: str | Path, runs: pd.DataFrame) -> Iterator[Mapping[str, pd.DataFrame]]:

@@ -14,13 +14,8 @@ from nbhelpers.account.owners import owners_of_path, with_speed, without_cpu
 from nbhelpers.account.path import critical_path
 from nbhelpers.machine import doctor
 from nbhelpers.measurement import Attachment
-from nbhelpers.tracing import (
-    Tracer,
-    read_cpu_owners,
-    read_states,
-    read_traces,
-    stolen_times,
-)
+from nbhelpers.tracing import Tracer
+from nbhelpers.tracing.campaign import EVENTS, OWNERS, STATES, STOLEN, each_recording
 from nbhelpers.workloads import nbody
 
 NO_EVENTS = pd.DataFrame(
@@ -227,10 +222,12 @@ def test_who_had_the_cpu_of_a_late_thread_is_the_owner(tmp_path, binaries):
     tracer = Tracer(tmp_path / "traces")
     cell = Cell("traced", nbody(3000, 20), attachments=[tracer, outsider])
     runs = finished(Campaign(tmp_path / "runs", [cell], runs=7).run())
-    path = critical_path(read_states(tmp_path / "traces", runs))
-    events = read_traces(tmp_path / "traces", runs)
-    stolen = stolen_times(tmp_path / "traces", runs)
-    table = owners_of_path(path, read_cpu_owners(tmp_path / "traces", runs), events, stolen)
+    recordings = list(each_recording(tmp_path / "traces", runs))
+    of_threads, had, events, stolen = (
+        pd.concat([tables[name] for tables in recordings])
+        for name in (STATES, OWNERS, EVENTS, STOLEN)
+    )
+    table = owners_of_path(critical_path(of_threads), had, events, stolen)
     lengths = runs.set_index("run")["region_seconds"] * 1e9
     assert table.groupby("run")["ns"].sum().to_dict() == pytest.approx(lengths.to_dict(), abs=2)
     taken_ms = table[table["owner"] == "backupd"].groupby("run")["ns"].sum() / 1e6

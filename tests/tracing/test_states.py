@@ -16,7 +16,8 @@ import pytest
 from nbhelpers import Campaign, Cell, finished, program
 from nbhelpers.machine import doctor
 from nbhelpers.measurement import Attachment
-from nbhelpers.tracing import Tracer, read_cpu_owners, read_states
+from nbhelpers.tracing import Tracer
+from nbhelpers.tracing.campaign import OWNERS, STATES, each_recording
 from nbhelpers.tracing.states import cpu_owners, tables_of_recording, thread_states
 
 from .test_missing_switches import row, switch, wake
@@ -84,8 +85,8 @@ def seen(tmp_path, code, act=None):
     outside = [Outsider(act)] if act else []
     cell = Cell("traced", program(command), attachments=[Tracer(tmp_path / "traces"), *outside])
     runs = finished(Campaign(tmp_path, [cell], runs=1).run())
-    states = read_states(tmp_path / "traces", runs)
-    owners = read_cpu_owners(tmp_path / "traces", runs)
+    (tables,) = each_recording(tmp_path / "traces", runs)
+    states, owners = tables[STATES], tables[OWNERS]
     return states.assign(ms=(states["end_ns"] - states["start_ns"]) / 1e6), owners
 
 
