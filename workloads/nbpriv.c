@@ -5,11 +5,11 @@
  * command and no environment from data. It ends when the socket is closed.
  *
  *     write PATH VALUE          a setting of allowed_settings.h, within its range
- *     perf TYPE CONFIG PID CPU FLAGS   a counter that only counts; answers with it (a group's
- *                               leader comes with the request)
+ *     perf TYPE CONFIG PID -1 FLAGS   a counter that only counts, on a thread of the run; answers
+ *                               with it (a group's leader comes with the request)
  *     realtime PID              a process of this user's may ask for real-time priority
  *     latency US                the request for short wake-ups; answers with its open file
- *     event SYSTEM NAME         the number of a tracepoint
+ *     event SYSTEM NAME         the number of a tracepoint that may be counted: nbpriv_events.c
  *     trace, look, knob, watch, untrace   a tracefs instance that is ours: nbpriv_trace.c
  *
  * An answer is "ok ..." or "no ERRNO reason". Rights come from file capabilities or from sudo; both
@@ -54,6 +54,7 @@ static const struct setting SETTINGS[] = {
 
 static uid_t user;
 static pid_t asker;
+static unsigned long long asker_start;
 
 /* ---- rights ---------------------------------------------------------------------------------- */
 
@@ -308,7 +309,8 @@ static void verb_write(struct request *request)
 
 /* ---- processes and counters ------------------------------------------------------------------ */
 
-static pid_t parent_of(pid_t pid)
+/* State, parent and start time (clock ticks since boot) of a process; false: there is none. */
+static bool read_stat(pid_t pid, char *state, int *parent, unsigned long long *start)
 {
     char path[64], text[512];
     snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
@@ -318,8 +320,27 @@ static pid_t parent_of(pid_t pid)
         close(fd);
     text[got > 0 ? got : 0] = 0;
     const char *end = strrchr(text, ')');
-    int parent = 0;
-    return end && sscanf(end + 1, " %*c %d", &parent) == 1 ? parent : 0;
+    return end && sscanf(end + 1,
+                         " %c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d"
+                         " %*d %llu",
+                         state, parent, start) == 3;
+}
+
+static pid_t parent_of(pid_t pid)
+{
+    char state;
+    int parent;
+    unsigned long long start;
+    return read_stat(pid, &state, &parent, &start) ? parent : 0;
+}
+
+static bool is_dead(pid_t pid, unsigned long long started)
+{
+    char state;
+    int parent;
+    unsigned long long start;
+    return !read_stat(pid, &state, &parent, &start) || state == 'Z' || state == 'X' ||
+           start != started;
 }
 
 /* The process that asks, or a process of the same user's that descends from it. */
@@ -340,6 +361,21 @@ bool is_asked_by_its_maker(const char *instance)
 {
     int pid;
     return sscanf(instance, "noisebook-%d-", &pid) == 1 && is_of_our_run(pid);
+}
+
+/* One of another pid namespace cannot be seen from here, and counts as living. */
+bool has_a_dead_maker(const char *instance)
+{
+    int pid;
+    unsigned long long start, space;
+    struct stat here;
+    return sscanf(instance, "noisebook-%d-%llu-%llu", &pid, &start, &space) == 3 &&
+           !stat("/proc/self/ns/pid", &here) && here.st_ino == space && is_dead(pid, start);
+}
+
+bool asker_is_dead(void)
+{
+    return is_dead(asker, asker_start);
 }
 
 /* A thread of such a process. */
@@ -364,11 +400,13 @@ static void verb_perf(struct request *request)
     const int64_t wanted = FLAG_DISABLED | FLAG_INHERIT | FLAG_NO_KERNEL | FLAG_NO_HYPERVISOR;
     if (!is_number(words[1], 0, PERF_TYPE_RAW, &type) ||
         !is_number(words[2], INT64_MIN, INT64_MAX, &config) ||
-        !is_number(words[3], -1, INT32_MAX, &pid) || !is_number(words[4], -1, MOST_CPUS, &cpu) ||
-        !is_number(words[5], 0, wanted, &flags) || (flags & ~wanted) || (pid < 0) == (cpu < 0))
+        !is_number(words[3], 0, INT32_MAX, &pid) || !is_number(words[4], -1, -1, &cpu) ||
+        !is_number(words[5], 0, wanted, &flags) || (flags & ~wanted))
         return answer(-EINVAL, "no such counter", -1);
-    if (pid == 0 || (pid > 0 && !is_our_thread((pid_t)pid)))
+    if (pid == 0 || !is_our_thread((pid_t)pid))
         return answer(-EPERM, "the thread is not of this run", -1);
+    if (type == PERF_TYPE_TRACEPOINT && !is_counted(config))
+        return answer(-EACCES, "it is not on the list of tracepoints", -1);
     struct perf_event_attr attributes = {
         .type = (uint32_t)type,
         .size = sizeof attributes,
@@ -381,7 +419,7 @@ static void verb_perf(struct request *request)
     };
     int fd = with_rights(BIT(CAP_PERFMON), false);
     if (!fd) {
-        fd = (int)syscall(SYS_perf_event_open, &attributes, (pid_t)pid, (int)cpu, request->fd,
+        fd = (int)syscall(SYS_perf_event_open, &attributes, (pid_t)pid, -1, request->fd,
                           PERF_FLAG_FD_CLOEXEC);
         fd = fd < 0 ? -errno : fd;
     }
@@ -537,10 +575,12 @@ int main(void)
     clearenv();
     if (chdir("/") || settle(&peer))
         return 3;
+    read_stat(asker, &(char){0}, &(int){0}, &asker_start);
     close_others();
     while (receive(&request)) {
         carry_out(&request);
         close_others();
     }
+    end_tracing();
     return 0;
 }

@@ -1,4 +1,4 @@
-/* What the two files of noisebook-priv share. */
+/* What the files of noisebook-priv share. */
 #ifndef NB_PRIV_H
 #define NB_PRIV_H
 
@@ -43,6 +43,18 @@ bool is_number(const char *text, int64_t least, int64_t most, int64_t *number);
 bool is_among_words(const char *word, const char *words);
 uid_t the_user(void);
 bool is_asked_by_its_maker(const char *instance);
+/* Whether the process that an instance is named after has ended. */
+bool has_a_dead_maker(const char *instance);
+bool asker_is_dead(void);
+bool has_only(const char *text, const char *letters, size_t most);
+/* tracefs opened with root's id, or -errno; `leave_tracefs` puts both down again. */
+int enter_tracefs(void);
+void leave_tracefs(int tracefs);
+int read_text(int folder, const char *path, char *text, size_t bytes);
+bool is_event_list(const char *value);
+bool is_counted(int64_t tracepoint);
+/* The socket is closed: removes what a maker that is dead has left. */
+void end_tracing(void);
 
 void verb_event(struct request *request);
 void verb_trace(struct request *request);

@@ -5,26 +5,31 @@
  *     knob NAME FILE VALUE    one of the knobs below
  *     untrace NAME            removes the instance
  *     watch FLAG              osnoise/options: OSNOISE_WORKLOAD or NO_OSNOISE_WORKLOAD; "show"
- *     event SYSTEM NAME       the number of a tracepoint; "event header page": the pages' layout
  *
  * The name says whose the instance is: noisebook-PID-START-NAMESPACE-WORD. The user may read what
- * was recorded. What is recorded only this program decides: interrupts, softirqs, NMIs and
- * switches.
+ * was recorded. What is recorded only this program decides (nbpriv_events.c), and how much: so many
+ * instances for each user, and for all of them a share of the machine's memory. What a dead process
+ * has left goes when its helper ends, or when its user makes the next one.
  */
 #include "nbpriv.h"
 
 #include <dirent.h>
 #include <stdio.h>
+#include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/sysinfo.h>
 #include <sys/vfs.h>
 
 enum {
     TRACEFS_MAGIC = 0x74726163,
     FSCONFIG_CREATE = 6,
-    MOST_BUFFER_KIB = 1 << 20,
-    LEAST_FILES = 16
+    LEAST_FILES = 16,
+    MOST_INSTANCES = 4, /* of a user */
+    MEMORY_SHARE = 8,   /* an eighth of the machine's memory for all of a user's */
+    TRIES = 50,
+    PAUSE_US = 20000
 };
 
 static const char SYSTEMS[] = "irq irq_vectors nmi sched osnoise";
@@ -49,7 +54,7 @@ static int open_tracefs(void)
     return error ? error : fd;
 }
 
-static bool has_only(const char *text, const char *letters, size_t most)
+bool has_only(const char *text, const char *letters, size_t most)
 {
     const size_t length = strlen(text);
     return length && length <= most && strspn(text, letters) == length;
@@ -162,9 +167,6 @@ static void show_instance(int instance)
 static int make_instance(int tracefs, const char *name)
 {
     char path[160];
-    struct rlimit files;
-    if (getrlimit(RLIMIT_NOFILE, &files) || files.rlim_cur < LEAST_FILES)
-        return -EMFILE;
     snprintf(path, sizeof path, "instances/%s", name);
     if (mkdirat(tracefs, path, 0700))
         return -errno;
@@ -176,19 +178,108 @@ static int make_instance(int tracefs, const char *name)
         unlinkat(tracefs, path, AT_REMOVEDIR);
         return error;
     }
+    write_knob(fd, "buffer_size_kb", "64");
     show_instance(fd);
     close(fd);
     return 0;
 }
 
-/* With tracefs open and root's id, until `leave`. */
-static int enter(void)
+static int remove_instance(int tracefs, const char *name)
+{
+    char path[160];
+    const int instance = open_instance(tracefs, name);
+    if (instance < 0)
+        return instance;
+    write_knob(instance, "tracing_on", "0");
+    close(instance);
+    snprintf(path, sizeof path, "instances/%s", name);
+    return unlinkat(tracefs, path, AT_REMOVEDIR) ? -errno : 0;
+}
+
+/* ---- limits ---------------------------------------------------------------------------------- */
+
+/* The folder of all instances, ours alone as long as it is open: nobody counts while another makes.
+ */
+static int open_instances(int tracefs)
+{
+    const int fd = openat(tracefs, "instances", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    for (int i = 0; fd >= 0 && i < TRIES; i++, usleep(PAUSE_US))
+        if (!flock(fd, LOCK_EX | LOCK_NB))
+            return fd;
+    if (fd >= 0)
+        close(fd);
+    return fd < 0 ? -errno : -EAGAIN;
+}
+
+/* How many this user has; those of dead makers are removed first. */
+static int count_instances(int tracefs, int instances)
+{
+    int count = 0;
+    const int fd = openat(instances, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *entries = fd < 0 ? NULL : fdopendir(fd);
+    if (!entries)
+        return MOST_INSTANCES;
+    for (struct dirent *entry; (entry = readdir(entries));) {
+        const char *name = entry->d_name;
+        struct stat owner;
+        if (is_instance(name) && !fstatat(instances, name, &owner, AT_SYMLINK_NOFOLLOW) &&
+            owner.st_uid == the_user() &&
+            (!has_a_dead_maker(name) || remove_instance(tracefs, name)))
+            count++;
+    }
+    closedir(entries);
+    return count;
+}
+
+static int make_within_limits(int tracefs, const char *name)
+{
+    struct rlimit files;
+    if (getrlimit(RLIMIT_NOFILE, &files) || files.rlim_cur < LEAST_FILES)
+        return -EMFILE;
+    const int instances = open_instances(tracefs);
+    if (instances < 0)
+        return instances;
+    const bool room = count_instances(tracefs, instances) < MOST_INSTANCES;
+    const int error = room ? make_instance(tracefs, name) : -EDQUOT;
+    close(instances);
+    return error;
+}
+
+/* For each CPU: of every instance the same, so that all together cannot take more. */
+static int64_t most_buffer_kib(void)
+{
+    struct sysinfo machine;
+    if (sysinfo(&machine))
+        return 64;
+    const int64_t all = (int64_t)machine.totalram * machine.mem_unit / 1024;
+    return all / MEMORY_SHARE / MOST_INSTANCES / sysconf(_SC_NPROCESSORS_CONF);
+}
+
+static bool has_made;
+
+/* A process that is killed closes its socket a moment before it is dead. */
+void end_tracing(void)
+{
+    for (int i = 0; has_made && !asker_is_dead(); i++, usleep(PAUSE_US))
+        if (i == TRIES)
+            return;
+    if (!has_made)
+        return;
+    const int tracefs = enter_tracefs();
+    const int instances = tracefs < 0 ? tracefs : open_instances(tracefs);
+    if (instances >= 0)
+        count_instances(tracefs, instances);
+    leave_tracefs(tracefs);
+}
+
+/* With tracefs open and root's id, until `leave_tracefs`. */
+int enter_tracefs(void)
 {
     const int error = with_rights(BIT(CAP_SYS_ADMIN) | BIT(CAP_CHOWN), true);
     return error ? error : open_tracefs();
 }
 
-static void leave(int tracefs)
+void leave_tracefs(int tracefs)
 {
     if (tracefs >= 0)
         close(tracefs);
@@ -199,37 +290,21 @@ void verb_trace(struct request *request)
 {
     if (!is_instance(request->words[1]) || !is_asked_by_its_maker(request->words[1]))
         return answer(-EACCES, "an instance is named after the process that asks", -1);
-    const int tracefs = enter();
-    const int error = tracefs < 0 ? tracefs : make_instance(tracefs, request->words[1]);
-    leave(tracefs);
-    answer(error, "", -1);
+    const int tracefs = enter_tracefs();
+    const int error = tracefs < 0 ? tracefs : make_within_limits(tracefs, request->words[1]);
+    leave_tracefs(tracefs);
+    has_made = has_made || !error;
+    answer(error, error == -EDQUOT ? "this user has four instances, the most" : "", -1);
 }
 
 void verb_look(struct request *request)
 {
     if (!is_instance(request->words[1]))
         return answer(-EACCES, "it is no instance of ours", -1);
-    const int tracefs = enter();
+    const int tracefs = enter_tracefs();
     const int fd = tracefs < 0 ? tracefs : open_instance(tracefs, request->words[1]);
-    leave(tracefs);
+    leave_tracefs(tracefs);
     answer(fd < 0 ? fd : 0, "", fd);
-}
-
-/* Events like irq:irq_handler_entry,sched:* of the systems above; none: "none". */
-static bool is_event_list(const char *value)
-{
-    char text[TEXT_BYTES], *rest = text;
-    snprintf(text, sizeof text, "%s", value);
-    for (char *event; (event = strsep(&rest, ","));) {
-        char *name = strchr(event, ':');
-        if (!name)
-            return false;
-        *name++ = 0;
-        if (!is_among_words(event, SYSTEMS) ||
-            !has_only(name, "abcdefghijklmnopqrstuvwxyz0123456789_*", 64))
-            return false;
-    }
-    return true;
 }
 
 /* The value as the kernel wants it; NULL: no such knob, or no such value of it. */
@@ -243,7 +318,7 @@ static const char *knob_value(const char *file, char *value)
     if (!strcmp(file, "current_tracer"))
         return is_among_words(value, "nop osnoise") ? value : NULL;
     if (!strcmp(file, "buffer_size_kb"))
-        return is_number(value, 1, MOST_BUFFER_KIB, &number) ? value : NULL;
+        return is_number(value, 1, most_buffer_kib(), &number) ? value : NULL;
     if (strcmp(file, "set_event"))
         return NULL;
     if (!strcmp(value, "none"))
@@ -259,36 +334,31 @@ static const char *knob_value(const char *file, char *value)
 void verb_knob(struct request *request)
 {
     const char *file = request->words[2], *value = knob_value(file, request->words[3]);
+    char why[128] = "no such knob, or no such value of it";
+    if (!strcmp(file, "buffer_size_kb"))
+        snprintf(why, sizeof why, "at most %" PRId64 " KiB a CPU here", most_buffer_kib());
     if (!is_instance(request->words[1]) || !value)
-        return answer(-EDOM, "no such knob, or no such value of it", -1);
-    const int tracefs = enter();
+        return answer(-EDOM, why, -1);
+    const int tracefs = enter_tracefs();
     const int instance = tracefs < 0 ? tracefs : open_instance(tracefs, request->words[1]);
     int error = instance < 0 ? instance : write_knob(instance, file, value);
     if (instance >= 0)
         close(instance);
-    leave(tracefs);
+    leave_tracefs(tracefs);
     answer(error, "", -1);
 }
 
 void verb_untrace(struct request *request)
 {
-    char path[160];
     if (!is_instance(request->words[1]))
         return answer(-EACCES, "it is no instance of ours", -1);
-    snprintf(path, sizeof path, "instances/%s", request->words[1]);
-    const int tracefs = enter();
-    const int instance = tracefs < 0 ? tracefs : open_instance(tracefs, request->words[1]);
-    int error = instance < 0 ? instance : 0;
-    if (instance >= 0) {
-        write_knob(instance, "tracing_on", "0");
-        close(instance);
-        error = unlinkat(tracefs, path, AT_REMOVEDIR) ? -errno : 0;
-    }
-    leave(tracefs);
+    const int tracefs = enter_tracefs();
+    const int error = tracefs < 0 ? tracefs : remove_instance(tracefs, request->words[1]);
+    leave_tracefs(tracefs);
     answer(error, "", -1);
 }
 
-static int read_text(int folder, const char *path, char *text, size_t bytes)
+int read_text(int folder, const char *path, char *text, size_t bytes)
 {
     const int fd = openat(folder, path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
     const ssize_t got = fd < 0 ? -1 : read(fd, text, bytes - 1);
@@ -307,27 +377,11 @@ void verb_watch(struct request *request)
     const bool shown = !strcmp(flag, "show");
     if (!shown && !is_among_words(flag, "OSNOISE_WORKLOAD NO_OSNOISE_WORKLOAD"))
         return answer(-EDOM, "no such flag", -1);
-    const int tracefs = enter();
+    const int tracefs = enter_tracefs();
     int error = tracefs;
     if (tracefs >= 0)
         error = shown ? read_text(tracefs, FILE_NAME, text, sizeof text)
                       : write_knob(tracefs, FILE_NAME, flag);
-    leave(tracefs);
-    answer(error, text, -1);
-}
-
-void verb_event(struct request *request)
-{
-    static const char LETTERS[] =
-        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
-    char path[160], text[TEXT_BYTES - 8] = "";
-    const char *system = request->words[1], *name = request->words[2];
-    if (!has_only(system, LETTERS, 60) || !has_only(name, LETTERS, 60))
-        return answer(-ENOENT, "no such tracepoint", -1);
-    const bool header = !strcmp(system, "header") && !strcmp(name, "page");
-    snprintf(path, sizeof path, header ? "events/header_page" : "events/%s/%s/id", system, name);
-    const int tracefs = enter();
-    const int error = tracefs < 0 ? tracefs : read_text(tracefs, path, text, sizeof text);
-    leave(tracefs);
+    leave_tracefs(tracefs);
     answer(error, text, -1);
 }

@@ -5,11 +5,13 @@ The requests are real, on real settings of this machine, which come back as they
 
 import contextlib
 import errno
+import json
 import os
 import random
 import resource
 import select
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -22,13 +24,16 @@ import pytest
 
 from nbhelpers.machine import kernel, privileged, settings
 from nbhelpers.machine.privileged import INSTANCES, Helper
+from nbhelpers.measurement._knowledge import layers
 from nbhelpers.places import shipped
+from nbhelpers.tracing._recorders import EVENTS, SOFTIRQ_EVENTS
 from nbhelpers.workloads import binary_folder
 
 from .conftest import NOBODY, as_nobody, eventually, reached_by_all
 
 STAT_INTERVAL = "/proc/sys/vm/stat_interval"
 WRITEBACK = "/proc/sys/vm/dirty_writeback_centisecs"
+MEMORY_KIB = os.sysconf("SC_PHYS_PAGES") * (os.sysconf("SC_PAGE_SIZE") // 1024)
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="giving rights to a program takes root")
 
 
@@ -138,13 +143,99 @@ def test_only_counters_that_count_are_opened(program: Path) -> None:
             ("perf", 5, 0, me, -1, 0),  # breakpoints
             ("perf", 6, 0, me, -1, 0),  # whatever the kernel numbers dynamically
             ("perf", 1, 3, me, 0, 0),  # a thread and a CPU
+            ("perf", 1, 3, -1, 0, 0),  # a CPU: others', too
             ("perf", 1, 3, -1, -1, 0),
             ("perf", 1, 3, me, -1, 1 << 10),  # a flag that nobody needs
             ("perf", 1, 3, me, -1, 2),
         ]
         return [asked(helper, *words) for words in requests]
 
-    assert as_nobody(ask) == [errno.EINVAL] * 5 + [0]
+    assert as_nobody(ask) == [errno.EINVAL] * 6 + [0]
+
+
+def tracepoints() -> dict[str, int]:
+    """All events of this kernel that are asked for here, with their numbers."""
+    with kernel.file_system(kernel.TRACEFS) as tracefs:
+        folder = Path(tracefs, "events")
+        found = [path for event in (*EVENTS, *SOFTIRQ_EVENTS) for path in folder.glob(event)]
+        found += [folder / "sched/sched_process_exec", *map(folder.joinpath, COUNTED)]
+        return {
+            str(path.relative_to(folder)): int((path / "id").read_text())
+            for path in found
+            if path.is_dir()
+        }
+
+
+EVERYBODYS = ("sched:sched_switch", "irq:irq_handler_entry", "irq:irq_handler_exit")
+COUNTED = [
+    metric.where["event"].replace(":", "/")
+    for layer in layers().values()
+    for source in layer.sources
+    for metric in source.metrics
+    if ":" in metric.where.get("event", "")
+]
+
+
+def test_what_noisebook_records_and_counts_is_on_the_list_and_nothing_else(program: Path) -> None:
+    numbers = tracepoints()
+
+    def ask() -> dict[str, list[int]]:
+        helper, name, me = Helper([str(program)]), kernel.owned_name("list"), os.getpid()
+        helper.request("trace", name)
+        events = [str(Path(*Path(event).parts[-2:])).replace("/", ":") for event in numbers]
+        found = {
+            event: [
+                asked(helper, "knob", name, "set_event", event),
+                asked(helper, "event", *event.split(":")),
+                asked(helper, "perf", 2, number, me, -1, 0),
+            ]
+            for event, number in zip(events, numbers.values())
+        }
+        helper.request("untrace", name)
+        return found
+
+    answers = as_nobody(ask)
+    assert isinstance(answers, dict), answers
+    recorded = {event for event, (error, *_) in answers.items() if not error}
+    counted = {event for event, (_, *errors) in answers.items() if not any(errors)}
+    assert {error for errors in answers.values() for error in errors} == {0, 33, 13}
+    assert counted == {*(e.replace("/", ":") for e in COUNTED), "sched:sched_switch"} & {*answers}
+    wanted = [
+        event
+        for event in numbers
+        if any(Path(event).match(one) for one in (*EVENTS, *SOFTIRQ_EVENTS))
+    ]
+    assert recorded == {event.replace("/", ":") for event in wanted}
+
+
+def test_instances_of_a_user_have_limits_and_end_with_their_maker(program: Path) -> None:
+    most_kib = MEMORY_KIB // 8 // 4 // os.sysconf("SC_NPROCESSORS_CONF")
+
+    def make(pipe: int) -> None:
+        helper = Helper([str(program)])
+        names = [kernel.owned_name(f"many{i}") for i in range(5)]
+        found = [asked(helper, "trace", name) for name in names]
+        sizes = (most_kib + 64, 8)
+        found += [asked(helper, "knob", names[0], "buffer_size_kb", size) for size in sizes]
+        os.write(pipe, json.dumps([names, found]).encode())
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    def ask() -> list:
+        reader, writer = os.pipe()
+        if not (child := os.fork()):
+            make(writer)
+        names, found = json.loads(os.read(reader, 4096))
+        os.waitpid(child, 0)
+        other = Helper([str(program)])
+        gone = eventually(lambda: all(asked(other, "look", one) == errno.ENOENT for one in names))
+        return [*found, gone]
+
+    assert as_nobody(ask) == [0, 0, 0, 0, errno.EDQUOT, errno.EDOM, 0, True]
+
+
+def test_it_lies_at_an_address_drawn_anew() -> None:
+    header = (binary_folder() / "noisebook-priv").read_bytes()[:18]
+    assert int.from_bytes(header[16:18], sys.byteorder) == 3  # ET_DYN
 
 
 def test_a_user_records_the_kernel_and_nothing_else(program: Path) -> None:
@@ -156,7 +247,7 @@ def test_a_user_records_the_kernel_and_nothing_else(program: Path) -> None:
         folder = Path(f"/proc/self/fd/{fd}")
         text = (folder / "events/sched/sched_switch/format").read_text()
         found: dict = {"format": len(text), "written": []}
-        privileged.write(f"{INSTANCES}{name}/set_event", "sched:sched_switch\nirq:*")
+        privileged.write(f"{INSTANCES}{name}/set_event", "\n".join(EVERYBODYS))
         privileged.write(f"{INSTANCES}{name}/tracing_on", "1")
         time.sleep(0.02)
         privileged.write(f"{INSTANCES}{name}/tracing_on", "0")
@@ -167,6 +258,9 @@ def test_a_user_records_the_kernel_and_nothing_else(program: Path) -> None:
             asked(privileged.helper(), "knob", name, *pair)
             for pair in (
                 ("set_event", "syscalls:*"),
+                ("set_event", "sched:*"),
+                ("set_event", "sched:sched_switch,sched:sched_process_exec"),
+                ("set_event", "irq_vectors:vector_alloc"),
                 ("set_event", "kprobes:x"),
                 ("set_event", "*:*"),
                 ("set_event", "sched:x/../y"),

@@ -1,0 +1,102 @@
+/* noisebook-priv's events: which may be recorded, and which counted, and by what number.
+ *
+ *     event SYSTEM NAME       the number of a tracepoint; "event header page": the pages' layout
+ *
+ * What is recorded shows everybody's threads (SECURITY.md says what of them), so that nothing is on
+ * the list that Noisebook does not read. What is counted is counted on threads of the run alone: a
+ * counter takes a filter from whoever holds it, which must not tell of others.
+ */
+#include "nbpriv.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+static const char RECORDED[] =
+    "irq:irq_handler_entry irq:irq_handler_exit irq:softirq_entry irq:softirq_exit "
+    "nmi:nmi_handler sched:sched_switch sched:sched_waking sched:sched_wakeup "
+    "sched:sched_process_fork sched:sched_stat_runtime osnoise:*";
+
+/* Those of data/knowledge/metrics; the last by which the doctor sees that there are events. */
+static const char *const COUNTED[] = {
+    "irq/irq_handler_entry",
+    "irq/softirq_entry",
+    "irq_vectors/local_timer_entry",
+    "irq_vectors/reschedule_entry",
+    "irq_vectors/call_function_single_entry",
+    "irq_vectors/call_function_entry",
+    "nmi/nmi_handler",
+    "tlb/tlb_flush",
+    "kmem/mm_page_alloc",
+    "block/block_rq_issue",
+    "raw_syscalls/sys_enter",
+    "syscalls/sys_enter_futex",
+    "syscalls/sys_enter_sched_yield",
+    "syscalls/sys_enter_mmap",
+    "syscalls/sys_enter_munmap",
+    "syscalls/sys_enter_brk",
+    "syscalls/sys_enter_madvise",
+    "syscalls/sys_enter_clock_nanosleep",
+    "sched/sched_switch",
+};
+enum { COUNTED_ONES = sizeof COUNTED / sizeof *COUNTED };
+
+/* Entry and exit of an interrupt's vector; which there are, the processor says. */
+static bool is_vector(const char *event)
+{
+    static const char SYSTEM[] = "irq_vectors:";
+    if (strncmp(event, SYSTEM, strlen(SYSTEM)))
+        return false;
+    const char *name = event + strlen(SYSTEM), *end = strrchr(name, '_');
+    return end && end > name && has_only(name, "abcdefghijklmnopqrstuvwxyz0123456789_", 64) &&
+           is_among_words(end, "_entry _exit");
+}
+
+/* Events like irq:irq_handler_entry,sched:sched_switch. */
+bool is_event_list(const char *value)
+{
+    char text[TEXT_BYTES], *rest = text;
+    snprintf(text, sizeof text, "%s", value);
+    for (char *event; (event = strsep(&rest, ","));)
+        if (!is_among_words(event, RECORDED) && !is_vector(event))
+            return false;
+    return true;
+}
+
+static int number_of(int tracefs, const char *event)
+{
+    char path[160], text[32];
+    snprintf(path, sizeof path, "events/%s/id", event);
+    return read_text(tracefs, path, text, sizeof text) ? -1 : atoi(text);
+}
+
+/* The numbers hold until the next boot: the events are the kernel's own, not modules'. */
+bool is_counted(int64_t number)
+{
+    static int numbers[COUNTED_ONES];
+    if (!numbers[0]) {
+        const int tracefs = enter_tracefs();
+        for (int i = 0; tracefs >= 0 && i < COUNTED_ONES; i++)
+            numbers[i] = number_of(tracefs, COUNTED[i]);
+        leave_tracefs(tracefs);
+    }
+    for (int i = 0; number > 0 && i < COUNTED_ONES; i++)
+        if (numbers[i] == number)
+            return true;
+    return false;
+}
+
+void verb_event(struct request *request)
+{
+    char event[160], path[200], text[TEXT_BYTES - 8] = "";
+    snprintf(event, sizeof event, "%.70s/%.70s", request->words[1], request->words[2]);
+    bool listed = !strcmp(event, "header/page");
+    snprintf(path, sizeof path, listed ? "events/header_page" : "events/%s/id", event);
+    for (int i = 0; i < COUNTED_ONES; i++)
+        listed = listed || !strcmp(event, COUNTED[i]);
+    if (!listed)
+        return answer(-EACCES, "it is not on the list of tracepoints", -1);
+    const int tracefs = enter_tracefs();
+    const int error = tracefs < 0 ? tracefs : read_text(tracefs, path, text, sizeof text);
+    leave_tracefs(tracefs);
+    answer(error, text, -1);
+}
