@@ -9,7 +9,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from scipy.stats import rankdata
 
 from .cutoff import find_cutoff
 
@@ -171,25 +170,41 @@ def who_took_it(
         numbers = counters.reindex(costs.index).select_dtypes("number").dropna(axis=1)
         numbers = numbers.loc[:, numbers.nunique() > 1]
         values = pd.concat([values, pd.concat({"counter": numbers}, axis=1)], axis=1)
-    table = pd.DataFrame(list(values.columns), columns=["part", "name"])
-    if not len(table) or slow_.all() or not slow_.any():
-        return table.head(0)
-    numbers = values.to_numpy(float)
-    inside, outside = numbers[slow_], numbers[~slow_]
-    table["slow_low"], table["slow_high"] = inside.min(axis=0), inside.max(axis=0)
-    table["others_high"] = outside.max(axis=0)
-    table["more"] = inside.mean(axis=0) - outside.mean(axis=0)
+    if values.empty or slow_.all() or not slow_.any():
+        return pd.DataFrame(columns=["part", "name"])
     excess_ms = 1e3 * (costs[slow_].mean() - costs[~slow_].mean())
+    table = _beside(values, slow_)
     of_trace = table["part"] != "counter"
     table["explained_share"] = (table["more"] / excess_ms).where(of_trace)
-    ranks = rankdata(numbers, axis=0)
-    table["above"] = _above(ranks, slow_)
-    table["spearman"] = _correlation(ranks, rankdata(costs))
+    ranks = values.rank()
+    table["above"] = _above(ranks.to_numpy(), slow_)
+    table["spearman"] = ranks.corrwith(costs.rank()).fillna(0).to_numpy()
+    table["p_value"] = _p_values(ranks.to_numpy(), slow_, seed)
+    return _best_first(table)
+
+
+def _beside(values: pd.DataFrame, slow: np.ndarray) -> pd.DataFrame:
+    """The values of the slow runs beside those of the others: a row a column."""
+    table = pd.DataFrame(list(values.columns), columns=["part", "name"])
+    inside, outside = values[slow], values[~slow]
+    table["slow_low"], table["slow_high"] = inside.min().to_numpy(), inside.max().to_numpy()
+    table["others_high"] = outside.max().to_numpy()
+    table["more"] = (inside.mean() - outside.mean()).to_numpy()
+    return table
+
+
+def _p_values(ranks: np.ndarray, slow: np.ndarray, seed: int) -> np.ndarray:
+    """How often the largest distance from ½ of all columns is as large by chance."""
     chance = np.random.default_rng(seed)
-    draws = [np.abs(_above(ranks, chance.permutation(slow_)) - 0.5).max() for _ in range(_REPEATS)]
-    seen = np.abs(table["above"].to_numpy() - 0.5)
-    table["p_value"] = (1 + (np.array(draws) >= seen[:, None] - 1e-12).sum(axis=1)) / (1 + _REPEATS)
+    draws = [np.abs(_above(ranks, chance.permutation(slow)) - 0.5).max() for _ in range(_REPEATS)]
+    seen = np.abs(_above(ranks, slow) - 0.5)
+    return (1 + (np.array(draws) >= seen[:, None] - 1e-12).sum(axis=1)) / (1 + _REPEATS)
+
+
+def _best_first(table: pd.DataFrame) -> pd.DataFrame:
+    """First what explains a fifth of the excess, by how much; then what separates best."""
     first = table["explained_share"].fillna(0) >= EXPLAINS
+    seen = (table["above"] - 0.5).abs().to_numpy()
     order = np.lexsort((-seen, -table["explained_share"].where(first, 0).to_numpy(), ~first))
     return table.iloc[order].reset_index(drop=True)
 
@@ -223,13 +238,6 @@ def _above(ranks: np.ndarray, slow: np.ndarray) -> np.ndarray:
     """The chance that a slow run has more than another, from the ranks (Mann and Whitney)."""
     count, others = int(slow.sum()), int((~slow).sum())
     return (ranks[slow].sum(axis=0) - count * (count + 1) / 2) / (count * others)
-
-
-def _correlation(ranks: np.ndarray, of: np.ndarray) -> np.ndarray:
-    """Spearman's rank correlation of each column; 0 where nothing varies."""
-    ranks, of = ranks - ranks.mean(axis=0), of - of.mean()
-    size = np.sqrt((ranks**2).sum(axis=0) * (of**2).sum())
-    return np.divide(of @ ranks, size, out=np.zeros(len(size)), where=size > 0)
 
 
 def in_words(row: pd.Series) -> str:

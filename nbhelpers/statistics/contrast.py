@@ -41,33 +41,6 @@ def mean_contrast(
     return _contrast(old, new, rounds_before, rounds_after)
 
 
-def over_number(values: np.ndarray, number: float, unit: str = "runs") -> Evidence:
-    """The logarithm of the ratio of a mean to a number that has no interval.
-
-    Parameters
-    ----------
-    values
-        At least two.
-    number
-        Such as the run time of a single anomaly.
-    unit
-        What the values are of.
-
-    Examples
-    --------
-    >>> over_number(np.array([1.9, 2.0, 2.1]), 2.0).estimate.mean
-    0.0
-    """
-    if values.size < 2:
-        return Evidence(unmeasurable=TOO_FEW)
-    mean, size = float(values.mean()), values.size
-    if not (mean > 0 and number > 0):
-        return Evidence(unmeasurable=NOT_POSITIVE)
-    error = float(values.std(ddof=1) / np.sqrt(size) / mean)
-    known = Estimate(float(np.log(mean / number)), error, size - 1, size)
-    return Estimated(unit=unit, known=known)
-
-
 def variation_contrast(
     before: np.ndarray, after: np.ndarray, rounds_before: Rounds = None, rounds_after: Rounds = None
 ) -> Evidence:

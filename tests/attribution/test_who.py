@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import spearmanr
 
 from nbhelpers.account import owned_ms
 from nbhelpers.attribution import slow_runs, who_took_it
@@ -34,6 +35,8 @@ def test_who_was_planted_comes_first(slow, when):
     best = who_took_it(costs, lost, slow=found.slow).iloc[0]
     assert best["name"] == "backupd" and best["p_value"] < 0.01
     assert best["explained_share"] == pytest.approx(1, abs=0.1)
+    theirs = spearmanr(costs, lost["runnable", "backupd"]).statistic
+    assert best["spearman"] == pytest.approx(theirs)
     assert in_words(best).startswith("They waited 2") and "`backupd` had; no other" in in_words(
         best
     )

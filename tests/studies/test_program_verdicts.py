@@ -3,11 +3,14 @@
 from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from nbhelpers.outcomes import Outcome
 from nbhelpers.statistics import compare
-from nbhelpers.studies.program_study.verdicts import CANNOT, _as_slow, _change
+from nbhelpers.studies.program_study.plan import FEWEST_REPLAYED, plan_study
+from nbhelpers.studies.program_study.verdicts import CANNOT, _came_back, _change
+from nbhelpers.studies.replays import NOTHING
 
 
 def runs(mean: float, spread: float, count: int = 20) -> np.ndarray:
@@ -20,13 +23,26 @@ def runs(mean: float, spread: float, count: int = 20) -> np.ndarray:
     ("replayed", "undisturbed", "expected"),
     [
         (runs(1.98, 0.02), runs(1.0, 0.02), "yes"),
-        (runs(1.5, 0.02), runs(1.0, 0.02), "no"),
-        (runs(1.9, 0.9), runs(1.0, 0.02), CANNOT),  # the interval holds 2, and much else
-        (runs(2.0, 0.02), runs(2.0, 0.02), CANNOT),  # undisturbed runs are as slow
+        (runs(1.2, 0.02), runs(1.0, 0.02), "no"),
+        (runs(1.6, 0.02), runs(1.0, 0.02), "60 % of it"),
+        (runs(1.9, 2.9), runs(1.0, 0.02), CANNOT),  # the interval holds 2, and much else
+        (runs(2.0, 0.02), runs(1.99, 0.02), NOTHING),  # undisturbed runs are as slow
+        (runs(1.98, 0.02, 5), runs(1.0, 0.02, 5), CANNOT),  # five rounds say nothing
     ],
 )
-def test_a_replay_is_as_slow_as_the_worst_run_if_that_is_shown(replayed, undisturbed, expected):
-    assert _as_slow(2.0, replayed, undisturbed) == expected
+def test_a_replay_is_judged_by_how_much_of_the_excess_comes_back(replayed, undisturbed, expected):
+    rounds = pd.DataFrame({"baseline": undisturbed, "injected": replayed[::-1]})
+    found = _came_back(rounds, 2.0, "2 s", seed=1)
+    assert found.answer == expected
+    excess = (replayed.mean() - undisturbed.mean()) / (2 - undisturbed.mean())
+    assert found.value == pytest.approx(excess) and found.low < excess < found.high
+
+
+@pytest.mark.parametrize("run_s", [0.0123, 0.3, 1.0, 7.7, 60.0])
+def test_the_time_that_is_suggested_for_replays_is_enough_and_not_much_more(run_s):
+    needed = plan_study(run_s, runs=0).seconds_for_replays()
+    assert plan_study(run_s, max(needed, 9 * run_s)).replayed >= FEWEST_REPLAYED
+    assert plan_study(run_s, max(needed - 1 - run_s, 9 * run_s)).replayed < FEWEST_REPLAYED
 
 
 @pytest.mark.parametrize(

@@ -7,11 +7,13 @@ import pandas as pd
 
 from ...errors import InputError
 from ...progress import readable
+from ...statistics.claims import FEWEST_UNITS
 
 SECONDS = 180.0  # what a study takes by default, whatever the program, up to 20 s a run
 LEAST_RUNS = 9  # lengths of a run that the evidence needs
 TRACED, REPLAYED, TREATED, PROVED = 0.3, 0.15, 0.4, 0.15  # shares of the time
-FEWEST_TRACED, FEWEST_REPLAYED, MOST_ROUNDS = 4, 5, 40  # rounds of a campaign
+# rounds of a campaign; of fewer replays no verdict is given
+FEWEST_TRACED, FEWEST_REPLAYED, MOST_ROUNDS = 4, FEWEST_UNITS, 40
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,10 @@ class TimePlan:
     replayed: int
     treated_seconds: float
     proved_seconds: float
+
+    def seconds_for_replays(self) -> int:
+        """The time, all in all, that would leave enough for replays."""
+        return math.floor(2 * FEWEST_REPLAYED * self.run_seconds / REPLAYED) + 1
 
     def sentence(self) -> str:
         """What is done first, and how long all takes."""

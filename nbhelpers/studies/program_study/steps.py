@@ -5,7 +5,6 @@ Owns the order of the campaigns and their folders. Every step keeps its data in 
 so that the same call goes on where it stopped.
 """
 
-import math
 import shlex
 from dataclasses import dataclass
 from functools import cached_property
@@ -39,7 +38,7 @@ from ...statistics import Comparison, compare
 from ...tracing import Tracer, noise_summary, read_traces
 from ...workloads import Workload
 from ..cause_proof import CauseProof, dose_table, prove_cause
-from .plan import TimePlan, plan_study
+from .plan import FEWEST_REPLAYED, TimePlan, plan_study
 
 _OF_RECORDERS = ("speed_", "wait_marks", "trace_")  # columns that say how much was recorded
 
@@ -219,8 +218,12 @@ class Steps:
         """
         config = self.config
         if not self.plan.replayed:
+            few = 0 < self.runs < FEWEST_REPLAYED
             raise InputError(
-                "no time is left for replays", fix=f"--budget {math.ceil(4 * self.plan.seconds)}"
+                f"{self.runs} replays show nothing" if few else "no time is left for replays",
+                fix=f"--runs {FEWEST_REPLAYED}, or more"
+                if few
+                else f"--budget {self.plan.seconds_for_replays()}",
             )
         folder = self.folder / "replayed" / config.digest
         return finished(

@@ -156,7 +156,7 @@ class ProgramStudy(Steps):
         """How well the cause is shown; a step that was not done lowers nothing."""
         if self.verdict("remedy").answer == "yes":
             return REMOVED
-        if self._proven() or (len(self.doses) and self.verdict("proof").answer == "yes"):
+        if self._proven():
             return DOSE
         return REPLAYED if self.verdict("anomaly").answer == "yes" else SEEN
 

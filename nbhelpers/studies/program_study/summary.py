@@ -15,7 +15,6 @@ SEEN, REPLAYED, DOSE, REMOVED = "seen with it", "replayed", "dose shown", "remov
 COLUMNS, BINS = 80, 6
 _SHORT = {
     "spread": "Spread",
-    "who": "Who",
     "noise": "Noise",
     "tracing": "Tracing",
     "replay": "Replay",
@@ -66,9 +65,8 @@ def brief(about: str, verdict: "Verdict") -> str:
 
 def terminal_text(study: "ProgramStudy", page: str, data: str) -> str:
     """All that `noisebook why` prints in the end; the rest is on the page."""
-    abouts = [about for about in _SHORT if about != "who"]
     lines = textwrap.wrap(study.headline(), COLUMNS, break_long_words=False)
     lines += ["", *histogram(study.undisturbed[study.outcome.name], study.outcome.unit), ""]
-    lines += [brief(about, study.verdict(about)) for about in abouts]
+    lines += [brief(about, study.verdict(about)) for about in _SHORT]
     lines += [f"page     {page}"] * bool(page) + [f"data     {data}"]
     return "\n".join(lines)

@@ -15,14 +15,13 @@ from ...errors import InputError, NoisebookError, Unavailable
 from ...measurement import region_seconds
 from ...mitigation import explain_factor, mitigations
 from ...mitigation.trials import HARMS, NO_EFFECT, NOT_AGAIN, open_verdict
-from ...statistics import Comparison, bootstrap_interval, cell_statistics, compare, mean_ratio
-from ...statistics.claims import NONE, REPRODUCED, REVERSED, Claim, judge
-from ...statistics.contrast import mean_contrast, over_number
+from ...statistics import Comparison, bootstrap_interval, cell_statistics, compare
+from ...statistics.claims import NONE
 from ..cause_proof import CAUSE
+from ..replays import replay_word
 from .steps import Steps
 
 CANNOT = "cannot tell here"
-SAME = 0.05  # replays within this share of the worst run are as slow
 QUESTIONS = {
     "spread": "How much do the runs differ?",
     "who": "What did the slow runs lose, and to whom?",
@@ -45,7 +44,7 @@ class Verdict:
     question
         In full.
     answer
-        Yes, no, or "cannot tell here"; empty where the answer is a number.
+        Yes, no, "cannot tell here", or a part; empty where the answer is a number.
     sentence
         The answer in words; where it cannot be given, why.
     value, low, high
@@ -202,31 +201,38 @@ def _anomaly(steps: Steps) -> Verdict:
     if slowest is None:
         raise _untraceable()
     worst = float(steps.outcome.costs([slowest])[0])
-    costs = {
-        cell: np.asarray(steps.outcome.costs(runs[steps.outcome.name]))
-        for cell, runs in steps.replayed.groupby("cell")
-    }
-    ratio = mean_ratio(costs["injected"], worst, seed=steps.seed)
-    answer = _as_slow(worst, costs["injected"], costs["baseline"])
-    undisturbed = costs["baseline"].mean() / worst
-    rest = "" if answer == "yes" else f" Undisturbed runs take × {undisturbed:.3f}."
+    runs = steps.replayed
+    runs = runs.assign(cost=steps.outcome.costs(runs[steps.outcome.name]))
+    rounds = runs.pivot_table("cost", "round", "cell").dropna()
+    return _came_back(rounds, worst, _with_unit(steps, slowest), steps.seed)
+
+
+def _came_back(rounds: pd.DataFrame, worst: float, slowest: str, seed: int) -> Verdict:
+    """How much of what the slowest run took longer came back in its replays.
+
+    Parameters
+    ----------
+    rounds
+        One row a round: costs without (`baseline`) and with the replay (`injected`).
+    worst, slowest
+        What the slowest run cost, and the same in words.
+    seed
+        Seed of the bootstrap over the rounds.
+    """
+    n = len(rounds)
+    drawn = np.random.default_rng(seed).integers(n, size=(2000, n))
+    usual, replayed = rounds[["baseline", "injected"]].to_numpy()[drawn].mean(axis=1).T
+    low, high = np.quantile((replayed - usual) / (worst - usual), [0.025, 0.975])
+    usual, replayed = rounds["baseline"].mean(), rounds["injected"].mean()
+    share = float((replayed - usual) / (worst - usual))
+    answer = replay_word(share, low, high, worst / usual - 1, n)
     sentence = (
-        f"the replay takes × {ratio.value:.3f} of the slowest run ({_with_unit(steps, slowest)}),"
-        f" 95 % interval {ratio.low:.3f} to {ratio.high:.3f}, n = {ratio.size}; × 1 would be as"
-        f" slow.{rest}"
+        f"of what the slowest run ({slowest}) took longer {100 * share:.0f} % came back, 95 %"
+        f" interval {100 * low:.0f} to {100 * high:.0f} %, n = {n} rounds. The replay takes ×"
+        f" {replayed / worst:.3f} of it, undisturbed runs × {usual / worst:.3f}."
     )
-    numbers = (ratio.value, ratio.low, ratio.high)
-    return _found(answer, sentence, numbers, "of the slowest run", ratio.size)
-
-
-def _as_slow(worst: float, replayed: np.ndarray, undisturbed: np.ndarray) -> str:
-    """Whether replays cost as much as the worst run, to within 5 %, and more than others."""
-    near = Claim("the replay is as slow", "none", SAME), over_number(replayed, worst)
-    more = Claim("the replay is slower", "above"), mean_contrast(undisturbed, replayed)
-    found, slower = (one.verdict for one in judge([near, more]))
-    if found == REPRODUCED and slower == REPRODUCED:
-        return "yes"
-    return "no" if found == REVERSED else CANNOT
+    numbers = (share, float(low), float(high))
+    return _found(answer, sentence, numbers, "of what it took longer", n)
 
 
 def _cause(steps: Steps) -> Verdict:
