@@ -39,7 +39,7 @@ from .treatment import BASELINE, treatment_cells
 from .trials import SEEMS, Pair, judge_trials
 
 # "all": every layer but those whose description says `in_all: false`, as they disturb the run:
-# syscalls and disturbances (tracepoints), hardware_cache (the counters take turns), cuda (a profiler)
+# tracepoints in every call or event, more hardware counters than there are at a time, a profiler
 METRICS = ("all",)
 # shares of the budget
 FIRST_SHARE = 0.35
