@@ -173,7 +173,7 @@ def who_took_it(
     if values.empty or slow_.all() or not slow_.any():
         return pd.DataFrame(columns=["part", "name"])
     excess_ms = 1e3 * (costs[slow_].mean() - costs[~slow_].mean())
-    table = _beside(values, slow_)
+    table = _contrasted(values, slow_)
     of_trace = table["part"] != "counter"
     table["explained_share"] = (table["more"] / excess_ms).where(of_trace)
     ranks = values.rank()
@@ -183,7 +183,7 @@ def who_took_it(
     return _best_first(table)
 
 
-def _beside(values: pd.DataFrame, slow: np.ndarray) -> pd.DataFrame:
+def _contrasted(values: pd.DataFrame, slow: np.ndarray) -> pd.DataFrame:
     """The values of the slow runs beside those of the others: a row a column."""
     table = pd.DataFrame(list(values.columns), columns=["part", "name"])
     inside, outside = values[slow], values[~slow]
