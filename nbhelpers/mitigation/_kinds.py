@@ -2,8 +2,7 @@
 from elsewhere may not do.
 """
 
-import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from .. import extras
@@ -23,10 +22,29 @@ from .scheduling import (
 )
 from .settings import CoolDown, Flush, InterruptsAway, Latency, Setting
 
-# variables with which no program loads or runs something else
-_HARMLESS = re.compile(
-    r"OMP_(?!TOOL)\w+|GOMP_(?!DEBUG)\w+|MALLOC_(ARENA|MMAP|TOP|TRIM)\w+|\w+_NUM_THREADS"
-)
+# All that knowledge from elsewhere may set: with none of them a program loads, runs or writes
+# something else, as it would with OMP_TOOL_LIBRARIES, MALLOC_CONF or MKL_VERBOSE_OUTPUT_FILE.
+_VARIABLES = """
+OMP: AFFINITY_FORMAT CANCELLATION DEFAULT_DEVICE DISPLAY_AFFINITY DISPLAY_ENV DYNAMIC
+OMP: MAX_ACTIVE_LEVELS MAX_TASK_PRIORITY NESTED NUM_TEAMS NUM_THREADS PLACES PROC_BIND SCHEDULE
+OMP: STACKSIZE TARGET_OFFLOAD TEAMS_THREAD_LIMIT THREAD_LIMIT WAIT_POLICY
+GOMP: CPU_AFFINITY SPINCOUNT STACKSIZE
+KMP: AFFINITY BLOCKTIME DETERMINISTIC_REDUCTION DYNAMIC_MODE HW_SUBSET LIBRARY SETTINGS STACKSIZE
+MALLOC: ARENA_MAX ARENA_TEST MMAP_MAX_ MMAP_THRESHOLD_ TOP_PAD_ TRIM_THRESHOLD_
+MKL: CBWR DOMAIN_NUM_THREADS DYNAMIC ENABLE_INSTRUCTIONS NUM_THREADS
+OPENBLAS: CORETYPE DEFAULT_NUM_THREADS MAIN_FREE NUM_THREADS THREAD_TIMEOUT
+BLIS: NUM_THREADS
+GOTO: NUM_THREADS
+JULIA: NUM_THREADS
+NUMBA: NUM_THREADS
+NUMEXPR: NUM_THREADS
+RAYON: NUM_THREADS
+"""
+_HARMLESS = {
+    f"{family}_{name}"
+    for family, _, names in (line.partition(": ") for line in _VARIABLES.split("\n"))
+    for name in names.split()
+}
 
 
 @dataclass(frozen=True)
@@ -106,14 +124,29 @@ def action_of(specified: Mapping[str, object], where: str, foreign: bool = False
 
 def _refuse_to_load(action: Action) -> None:
     """What could make a program load or run something else."""
-    names: list[str] = []
     if isinstance(action, Environment):
-        names = [name for name in action.variables if not _HARMLESS.fullmatch(name)]
+        refuse_variables(action.variables)
     elif isinstance(action, Preload) and action.library not in LIBRARIES:
-        names = [action.library]
-    if names:
-        raise InputError(
-            f"knowledge from elsewhere may not set or preload {names[0]}",
-            why="with it a program could load or run something else",
-            fix="set it yourself in the workload's env, if you mean it",
-        )
+        raise _refusal(action.library, f"env={{'LD_PRELOAD': {action.library!r}}}")
+
+
+def refuse_variables(names: Iterable[str], where: str = "") -> None:
+    """Those that are not on the list.
+
+    Raises
+    ------
+    InputError
+        There is one; the message says how whoever means it sets it.
+    """
+    for name in names:
+        if name not in _HARMLESS:
+            raise _refusal(name, f"env={{{name!r}: …}}", where)
+
+
+def _refusal(name: str, keyword: str, where: str = "") -> InputError:
+    return InputError(
+        f"knowledge from elsewhere may not set or preload {name}",
+        where=where,
+        why="it is not on the list of what makes no program load or run something else",
+        fix=f"set it yourself, if you mean it: program(…, {keyword})",
+    )

@@ -21,7 +21,7 @@ from ..places import knowledge, shipped
 from ..reading import read_yaml
 from ..schemas import schema_error
 from ..workloads import Workload
-from ._kinds import action_of
+from ._kinds import action_of, refuse_variables
 from .action import YES, Action, Possible
 
 RISKS = ("none", "low", "high")
@@ -299,13 +299,20 @@ def factor_of(name: str) -> Factor | None:
 
 @cache
 def _read(place: Path) -> tuple[dict[str, Factor], dict[str, Mitigation], dict[str, Reference]]:
-    found = {row["id"]: Factor(**_tupled(row)) for _, row in _entries(place, "factors")}
+    found = {row["id"]: _factor(row, file) for file, row in _entries(place, "factors")}
     ours = _our_actions(place)
     known = {
         row["id"]: _mitigation(row, file, ours) for file, row in _entries(place, "mitigations")
     }
     cited = {name: Reference(name, **row) for name, row in _load(place / "references.yml").items()}
     return found, known, cited
+
+
+def _factor(row: dict, file: Path) -> Factor:
+    """Its injection may set a variable of the program, of the list only."""
+    variable = row.get("inject", {}).get("variable")
+    refuse_variables([] if variable is None else [variable], f"{file}, {row['id']}")
+    return Factor(**_tupled(row))
 
 
 def _our_actions(place: Path) -> list[dict] | None:
