@@ -80,7 +80,7 @@ def _joined(name: str, spec: Mapping[str, Any], results: Path) -> JoinedTable:
 def _theirs(name: str, spec: Mapping[str, Any], results: Path) -> tuple[pd.DataFrame, str]:
     """The table whose rows lead, and its caption."""
     if "theirs" in spec:
-        table = _saved(results, spec["theirs"])
+        table = saved_table(results, spec["theirs"])
         return table.query(spec["rows"]) if len(table) and "rows" in spec else table, spec[
             "caption"
         ]
@@ -92,7 +92,7 @@ def _theirs(name: str, spec: Mapping[str, Any], results: Path) -> tuple[pd.DataF
 
 
 def _ours(spec: Mapping[str, Any], results: Path) -> pd.DataFrame:
-    ours = _saved(results, spec["ours"]) if "ours" in spec else pd.DataFrame()
+    ours = saved_table(results, spec["ours"]) if "ours" in spec else pd.DataFrame()
     return ours.query(spec["of"]) if len(ours) and "of" in spec else ours
 
 
@@ -108,7 +108,7 @@ def _merged(left: pd.DataFrame, ours: pd.DataFrame, spec: Mapping[str, Any]) -> 
     return left.merge(ours[[*names, *beside]], on=list(names), how="left")
 
 
-def _saved(results: Path, name: str) -> pd.DataFrame:
+def saved_table(results: Path, name: str) -> pd.DataFrame:
     """A table that a stage saved; without rows where the stage did not run, or had none."""
     path = results / f"{name}.csv"
     if not path.is_file():
@@ -121,9 +121,9 @@ def _saved(results: Path, name: str) -> pd.DataFrame:
 def _missing(spec: Mapping[str, Any], results: Path, ours: pd.DataFrame) -> list[str]:
     """Why cells are empty, each reason one time, as the stage wrote it down."""
     wanted = spec.get("theirs", spec.get("ours"))
-    if wanted and not len(_saved(results, wanted)):
+    if wanted and not len(saved_table(results, wanted)):
         return [f"Not measured here: stage {wanted.split('/')[0]} has no table."]
-    table = _saved(results, spec["reasons"]) if "reasons" in spec else pd.DataFrame()
+    table = saved_table(results, spec["reasons"]) if "reasons" in spec else pd.DataFrame()
     if not len(table):
         return []
     absent = table[~table["measured"].fillna(False).astype(bool)]

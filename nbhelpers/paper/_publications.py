@@ -1,15 +1,18 @@
 """The five publications: their titles, and the page of each with all its tables.
 
-Owns the page of a publication; `_joined` owns what stands in the tables.
+Owns the page of a publication; `_joined` owns what stands in the tables, `_numbered` the index.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
+
+import pandas as pd
 
 from ..report import published_table
 from ..report.record import table_html
 from ._joined import JoinedTable, joined_tables, publication_records
+from ._numbered import index_html, numbered_rows
 
 
 @dataclass(frozen=True)
@@ -26,6 +29,8 @@ class Publication:
         The paper's citation and its DOI.
     tables
         Its tables.
+    index
+        All its tables, figures and claims by number (`numbered_rows`).
     """
 
     name: str
@@ -33,6 +38,7 @@ class Publication:
     citation: str
     doi: str
     tables: tuple[JoinedTable, ...]
+    index: pd.DataFrame = field(repr=False, compare=False)
 
     def __repr__(self) -> str:
         return f"{self.short}: {len(self.tables)} tables, {self.cells} published cells"
@@ -51,7 +57,9 @@ class Publication:
         return (
             f'<p><a href="index.html">Questions and answers</a></p><h1>{escape(self.short)}</h1>'
             f'<p>{escape(self.citation)}. <a href="https://doi.org/{self.doi}">{self.doi}</a></p>'
-            "<p>Each published table, this study's numbers beside it.</p>"
+            "<p>All tables, figures and claims, by the number that the paper gives them.</p>"
+            f"{index_html(self.index)}"
+            "<h2>Each published table, this study's numbers beside it</h2>"
             f'<p class="contents">{links}</p>{"".join(map(_table_html, self.tables))}'
         )
 
@@ -115,7 +123,8 @@ def publications(results: str | Path) -> list[Publication]:
 def _publication(name: str, record: dict, results: Path) -> Publication:
     attrs = published_table(record["cited"]).attrs
     tables = tuple(joined_tables(record, results))
-    return Publication(name, record["short"], attrs["paper"], attrs["doi"], tables)
+    index = numbered_rows(name, tables, results)
+    return Publication(name, record["short"], attrs["paper"], attrs["doi"], tables, index)
 
 
 def verdict_counts(publication: Publication) -> dict[str, int]:

@@ -55,7 +55,7 @@ def published_table(name: str) -> pd.DataFrame:
 
 def published_table_names() -> list[str]:
     """Names of all published tables."""
-    return sorted(path.stem for path in FOLDER.glob("*.csv"))
+    return sorted(path.stem for path in FOLDER.glob("*-*.csv"))
 
 
 def _header(path: Path) -> dict:
