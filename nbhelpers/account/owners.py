@@ -99,6 +99,8 @@ def with_speed(owned: pd.DataFrame, path: pd.DataFrame, slower: pd.DataFrame) ->
     """
     pieces = path[path["part"] == "computing"]
     calls = _shared(pieces, slower.assign(owner="", ns=slower["busy_ns"]), "thread")
+    if calls.empty:
+        return owned
     calls = calls.assign(
         slow=calls["ns"] * (1 - 1 / calls["factor"]), covered=calls["end_ns"] - calls["start_ns"]
     )
