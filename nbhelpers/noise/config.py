@@ -109,10 +109,11 @@ class NoiseConfig:
             A merged event has the kind and source of its longest part, and the policy of its most
             urgent one.
 
-            - "improved" (section 5.2 of the paper): interrupt noise is never merged with thread
-              noise. Interrupts that overlap become one. A thread event is cut where an interrupt
-              falls into it and goes on after it, until its pieces add up to its duration. A thread
-              event that begins before the last one is over waits for it.
+            - "improved" (ours, after section 5.2 of the paper, which also raises threads):
+              interrupt noise is never merged with thread noise. Interrupts that overlap become one.
+              A thread event is cut where an interrupt falls into it and goes on after it, until its
+              pieces add up to its duration. A thread event that begins before the last one is over
+              waits for it.
             - "pessimistic" (the published one): overlapping or touching events become one,
               real-time if one of them is.
             - "compat": the same by the published code: threads SCHED_OTHER 0, all else SCHED_FIFO
@@ -128,7 +129,8 @@ class NoiseConfig:
 
             - "recorded": by policy and nice of the trace. Nice counts within a session and a
               control group only, so that the replay may get another share.
-            - "raised": SCHED_OTHER at nice −20 (section 5.2 of the paper).
+            - "raised": SCHED_OTHER at nice −20; with merge "improved" that is section 5.2 of the
+              paper.
             - "slices": SCHED_FIFO 1, for as long as the trace says that it had the CPU.
 
             Of the excess that planted hogs cause, "recorded" brings back a median of 1.13 (0.88 to

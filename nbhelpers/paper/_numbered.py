@@ -19,6 +19,7 @@ from ._joined import JoinedTable, saved_table
 RECORDS = FOLDER / "numbered.csv"
 CLAIMS = "claims"  # number of a row that stands for all claims of a published table
 COLUMNS = ["number", "shows", "ours", "n", "verdict"]
+UNJUDGED = "not judged: theirs has no number, or ours no interval"
 _COUNTS = ("runs", "rounds", "seeds", "rows")
 _NAMES = ("finding", "claim", "statement")
 
@@ -78,8 +79,8 @@ def _indexed(
         return shown | {"n": "", "verdict": f"not measured here: stage {stage} has no {item}"}
     judged = _judged(record, joined, results)
     counts = [count for table in (judged, *made.values()) if (count := _count(table))]
-    why = record["why"] or "not judged by this study"
-    return shown | {"n": next(iter(counts), ""), "verdict": _verdict(judged) or why}
+    said = "; ".join(filter(None, (_verdict(judged), record["why"])))
+    return shown | {"n": next(iter(counts), ""), "verdict": said or UNJUDGED}
 
 
 def _judged(
