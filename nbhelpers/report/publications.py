@@ -78,7 +78,7 @@ _AUTHORS = {
 
 
 def published_results(
-    ours: Mapping[str, Mapping[str, float]], tables: Sequence[str] = PUBLISHED_RESULTS
+    ours: Mapping[str, Mapping[str, Any]], tables: Sequence[str] = PUBLISHED_RESULTS
 ) -> pd.DataFrame:
     """All published results, what the reference simulator gives for each, and ours.
 
@@ -87,8 +87,9 @@ def published_results(
     ours
         Name of the result → ours (the column `result` of the published tables): a row of a study
         with `median`, `low`, `high`, `seeds`, and perhaps `case`: what was simulated where it is
-        not what the statement says (fewer ranks). Other names are experiments of a reader, and
-        left out.
+        not what the statement says (fewer ranks). `fitted`: a parameter of ours was chosen by this
+        row. `single`: a single run was published; `low` and `high` are the range of ours. Other
+        names are experiments of a reader, and left out.
     tables
         Names of published tables.
 
@@ -99,9 +100,11 @@ def published_results(
     that was not simulated has empty cells. The verdict is of `statistics.claims`: whether ours is
     within the accepted range (`statistics.agreement`: of a slow-down, the published one with each
     end widened by 20 % of its excess); empty where nothing was published, or ours has no interval.
+    A row that something was fitted to is "fitted". A single published run is "compatible" within
+    the range of ours, and not reproduced outside: more it cannot show.
     """
     rows: list[dict] = []
-    pairs: list[tuple[Mapping[str, Any], Mapping[str, float]]] = []
+    pairs: list[tuple[Mapping[str, Any], Mapping[str, Any]]] = []
     for name in tables:
         for row in published_table(name).to_dict("records"):
             found = ours.get(row["result"], {})
@@ -127,7 +130,7 @@ def published_results(
 
 
 def published_verdicts(
-    pairs: Sequence[tuple[Mapping[str, Any], Mapping[str, float]]],
+    pairs: Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]],
 ) -> list[str]:
     """Whether each of our numbers is within what is accepted of a published one, judged together.
 
@@ -139,7 +142,8 @@ def published_verdicts(
 
     Returns
     -------
-    A verdict a pair; "" where nothing was published, or ours has no interval.
+    A verdict a pair; "" where nothing was published, or ours has no interval; "fitted" and
+    "compatible" as `published_results` has them.
 
     Examples
     --------
@@ -148,9 +152,23 @@ def published_verdicts(
     >>> published_verdicts([(theirs, {"median": 2.0, "low": 1.9, "high": 2.1, "seeds": 9})])
     ['not reproduced']
     """
-    claimed = {i: pair for i, one in enumerate(pairs) if (pair := _claimed(*one))}
+    known = {i: word for i, one in enumerate(pairs) if (word := _unclaimed(*one))}
+    claimed = {
+        i: pair for i, one in enumerate(pairs) if i not in known and (pair := _claimed(*one))
+    }
     judged = dict(zip(claimed, judge(list(claimed.values())), strict=True))
-    return [_WORDS[judged[i].verdict] if i in judged else "" for i in range(len(pairs))]
+    known |= {i: _WORDS[one.verdict] for i, one in judged.items()}
+    return [known.get(i, "") for i in range(len(pairs))]
+
+
+def _unclaimed(row: Mapping[str, Any], found: Mapping[str, Any]) -> str:
+    """The verdict on a row that is no claim: what it is fitted to, or a single run; else ""."""
+    if found.get("fitted"):
+        return "fitted"
+    if not found.get("single"):
+        return ""
+    lies = found["low"] <= row["published_high"] and row["published_low"] <= found["high"]
+    return "compatible" if lies else _WORDS[REVERSED]
 
 
 _WORDS = {verdict: verdict for verdict in VERDICTS} | {REVERSED: "not reproduced"}

@@ -37,6 +37,16 @@ def test_pop_has_the_published_collectives():
     assert schedule.messages == 703 * 5 + 575 * 18 + 608 * 12
 
 
+def test_two_phases_of_pop_compute_as_much_and_reduce_as_often():
+    one, two = (applications.pop((3, 2), 0.1, reductions=most) for most in (1, 10))
+    assert two.messages == one.messages and two.events == one.events
+    works = [each.column("size")[each.kind == CALC].astype(float) for each in (one, two)]
+    assert works[1].sum() == pytest.approx(works[0].sum(), rel=1e-6)  # 61 reductions, 6 ranks
+    baroclinic = works[1][works[1] > 5_000]
+    assert len(baroclinic) == 6 * 6 and baroclinic.min() > 3_000_000
+    assert (works[1][works[1] > 0] >= 5_000).all() and (works[0][works[0] > 0] == 330_000).all()
+
+
 def test_sweep3d_has_the_published_collectives():
     schedule = applications.sweep3d((3, 2), blocks=2)
     sweeps = 12 * 8 * 2 * (3 + 4)  # iterations, octants, blocks, neighbours

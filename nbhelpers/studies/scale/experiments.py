@@ -81,6 +81,12 @@ def _cases(ranks: int, share: float) -> Iterator[Case]:
     yield "POP", _AS_IT_IS, "", pop, base
     for grain in (50, 100, 660):
         yield "POP", "computation", f"{grain} µs", partial(pop, compute_ns=grain * 1000), base
+    yield "POP", "phases", "10 reductions", partial(pop, reductions=10), base
+    # fitted to the published rows of POP: 10 reductions after 5 µs each, 1.5 ms before them
+    fitted = partial(pop, reductions=10, compute_ns=155_000)
+    yield "POP", "phases, fitted", "10 reductions, 155 µs", fitted, base
+    lone = partial(fitted, collectives={"allreduce": 608}, halos=0)
+    yield "POP", "phases, fitted", "the same, all-reduces only", lone, base
     yield "POP", "network", "L and o x 2", pop, base.scaled(L=2, o=2)
     tree = partial(pop, reduction=_reduce_and_broadcast)
     yield "POP", "algorithm", "reduce and broadcast", tree, base
