@@ -4,17 +4,21 @@ Owns a join: of the run times with the time that each name took (of a trace) and
 model; the one p-value is by permutation of which runs are slow, for the largest of all candidates.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
+from scipy.stats import mannwhitneyu
 
 from .cutoff import find_cutoff
+from .known_counters import known_names
 
 FEWEST = 8  # runs
 EXPLAINS = 0.2  # share of the excess from which on a name comes before all counters
 CHANCE = 0.05
+SURE = 0.01  # that a class which was found elsewhere is slower, too
+NOT_OF_TRACE = ("counter", "output")
 _REPEATS = 2000
 _FAR, _LONGER = 6.0, 1.1  # of an outlier: from the median in robust deviations, and over it
 # (part, owner) of the account in words; {} are the milliseconds and the owner
@@ -63,7 +67,7 @@ class SlowRuns:
         return f"No class of slow runs; the slowest {self.slow.sum()} of {len(self.slow)}: {share}."
 
 
-def slow_runs(costs: pd.Series, seed: int = 0) -> SlowRuns:
+def slow_runs(costs: pd.Series, seed: int = 0, beside: Sequence[pd.Series] = ()) -> SlowRuns:
     """Which of some runs are slow, and when they come.
 
     Parameters
@@ -72,6 +76,10 @@ def slow_runs(costs: pd.Series, seed: int = 0) -> SlowRuns:
         What each run cost (seconds), in the order of the runs.
     seed
         Seed of the null of the classes.
+
+    beside
+        What may tell classes apart where other load hides them in the costs: user time, lines
+        printed. Such a class counts if it costs more (one-sided rank test).
 
     Returns
     -------
@@ -84,16 +92,32 @@ def slow_runs(costs: pd.Series, seed: int = 0) -> SlowRuns:
     >>> slow_runs(pd.Series([1.0, 1.01, 1.02, 1.9] * 6)).sentence()
     '6 of 24 runs are slow (+88 %, every 4th run).'
     """
-    middle = costs.median()
-    deviation = 1.4826 * (costs - middle).abs().median()
-    slow = pd.Series(find_cutoff(costs, seed).slow(costs), costs.index)
-    if not slow.any():
-        slow = costs > min(_beyond_gap(costs), max(middle + _FAR * deviation, _LONGER * middle))
-    is_class = bool(slow.any()) and not slow.all()
-    if not is_class:
+    found = (_classed(values, seed) for values in (costs, *beside))
+    classes = [slow for slow in found if slow.any() and not slow.all()]
+    slow = next((slow for slow in classes if _costs_more(costs, slow)), None)
+    is_class = slow is not None
+    if slow is None:
         slow = costs > costs.quantile(0.75)
     more = float(costs[slow].median() / costs[~slow].median() - 1) if slow.any() else 0.0
     return SlowRuns(slow, is_class, _pattern(slow.to_numpy()) if is_class else "", more)
+
+
+def _classed(values: pd.Series, seed: int) -> pd.Series:
+    """Which values are of the upper class; none where there are no classes."""
+    middle = values.median()
+    deviation = 1.4826 * (values - middle).abs().median()
+    high = pd.Series(find_cutoff(values, seed).slow(values), values.index)
+    if not high.any():
+        high = values > min(_beyond_gap(values), max(middle + _FAR * deviation, _LONGER * middle))
+    return high
+
+
+def _costs_more(costs: pd.Series, slow: pd.Series) -> bool:
+    """Whether the runs of a class cost more than the others, beyond chance; all of them: yes."""
+    inside, outside = costs[slow], costs[~slow]
+    if inside.min() > outside.max():  # a single one, too
+        return True
+    return bool(mannwhitneyu(inside, outside, alternative="greater").pvalue < SURE)
 
 
 def _beyond_gap(costs: pd.Series) -> float:
@@ -138,7 +162,7 @@ def who_took_it(
         Seconds of each run, by its number.
     lost_ms
         What each name had of each run, in ms: a row a run, columns (part, owner) as of
-        `nbhelpers.account.owners.owners_of_path`.
+        `nbhelpers.account.owners.owners_of_path`; or `output_of` the runs.
     counters
         Counters of the runs, a column each, without what only follows from a longer run.
     slow
@@ -174,13 +198,13 @@ def who_took_it(
         return pd.DataFrame(columns=["part", "name"])
     excess_ms = 1e3 * (costs[slow_].mean() - costs[~slow_].mean())
     table = _contrasted(values, slow_)
-    of_trace = table["part"] != "counter"
+    of_trace = ~table["part"].isin(NOT_OF_TRACE)
     table["explained_share"] = (table["more"] / excess_ms).where(of_trace)
     ranks = values.rank()
     table["above"] = _above(ranks.to_numpy(), slow_)
     table["spearman"] = ranks.corrwith(costs.rank()).fillna(0).to_numpy()
     table["p_value"] = _p_values(ranks.to_numpy(), slow_, seed)
-    return _best_first(table)
+    return best_first(table)
 
 
 def _contrasted(values: pd.DataFrame, slow: np.ndarray) -> pd.DataFrame:
@@ -201,7 +225,7 @@ def _p_values(ranks: np.ndarray, slow: np.ndarray, seed: int) -> np.ndarray:
     return (1 + (np.array(draws) >= seen[:, None] - 1e-12).sum(axis=1)) / (1 + _REPEATS)
 
 
-def _best_first(table: pd.DataFrame) -> pd.DataFrame:
+def best_first(table: pd.DataFrame) -> pd.DataFrame:
     """First what explains a fifth of the excess, by how much; then what separates best."""
     first = table["explained_share"].fillna(0) >= EXPLAINS
     seen = (table["above"] - 0.5).abs().to_numpy()
@@ -226,12 +250,28 @@ def counters_of(runs: pd.DataFrame, slow: pd.Series, consequences: Collection[st
     Numeric columns; a total only where the slow runs have more of it per second, too, or less in
     both: one that grows with the time, and one that is the same in all runs, says nothing.
     """
-    numbers = runs.select_dtypes("number").drop(columns=list(consequences), errors="ignore")
+    said = known_names("bookkeeping") | known_names("design") | known_names("run_time")
+    left_out = {*(said - {"user_s"}), *consequences, "output_lines"}
+    numbers = runs.select_dtypes("number").drop(columns=list(left_out), errors="ignore")
     totals = [name for name in numbers if f"{name}_per_s" in numbers]
     differ = numbers[slow.to_numpy()].mean() - numbers[~slow.to_numpy()].mean()
     agree = [name for name in totals if differ[name] * differ[f"{name}_per_s"] > 0]
     rates = [f"{name}_per_s" for name in totals]
     return numbers.drop(columns=[*rates, *(set(totals) - set(agree))])
+
+
+def output_of(runs: pd.DataFrame) -> pd.DataFrame:
+    """What the runs printed, as far as it differs: ("output", "lines"), and ("output", "text"): 1
+    where the text is not the usual one of most runs.
+    """
+    found = {}
+    if "output_lines" in runs and runs["output_lines"].nunique() > 1:
+        found["output", "lines"] = runs["output_lines"].astype(float)
+    if "output_digest" in runs:
+        shares = runs["output_digest"].value_counts(normalize=True)
+        if len(shares) > 1 and shares.iloc[0] >= 0.5:
+            found["output", "text"] = (runs["output_digest"] != shares.index[0]).astype(float)
+    return pd.DataFrame(found, index=runs.index)
 
 
 def _above(ranks: np.ndarray, slow: np.ndarray) -> np.ndarray:
@@ -245,12 +285,22 @@ def in_words(row: pd.Series) -> str:
     low, high, most = (_number(row[name]) for name in ("slow_low", "slow_high", "others_high"))
     if row["part"] == "counter":
         return f"Their {row['name']} is {low} to {high}; in the others it is {most} at most."
+    if row["part"] == "output":
+        lines = f" ({_lines(row)})" if row["name"] == "lines" else ""
+        return f"They print other output{lines}."
     owner = f"`{row['name']}`"
     if row["part"] in ("computing", "slower", "work"):
         what = _WORDS[row["part"]].format(f"{_number(row['more'])} ms")
         return f"They {what}."
     what = _WORDS[row["part"]].format(f"{low} to {high} ms", owner)
     return f"They {what}; no other run more than {most} ms."
+
+
+def _lines(row: pd.Series) -> str:
+    """The lines of the slow runs and of the others."""
+    low, high, most = (f"{row[name]:,.0f}" for name in ("slow_low", "slow_high", "others_high"))
+    theirs = low if low == high else f"{low} to {high}"
+    return f"{theirs} lines, ordinary {most}"
 
 
 def _number(value: float) -> str:

@@ -127,7 +127,8 @@ _OF_VERB: dict[str, tuple[click.Parameter, ...]] = {
     "run": (_RUNS,),
     "trace": (_RUNS,),
     "worst": (_RUNS,),
-    "explain": (_RUNS,),
+    # fewer can't be searched (`nbhelpers.attribution.cutoff.FEWEST_VALUES`)
+    "explain": (_number("--runs", "N", "how many runs, at least 12", 0, click.IntRange(12)),),
     "inject": (_RUNS, click.Argument(["config"])),
     "why": (
         _RUNS,
@@ -199,6 +200,22 @@ def _check(arguments: SimpleNamespace, words: list[str]) -> None:
     given = arguments.command or arguments.shell or arguments.program
     if not given and arguments.name not in _WITHOUT_PROGRAM:
         raise InputError("which program?", fix=f"{arguments.before} -- ./program arguments")
+    if "--" not in words:
+        _refuse_options_behind(arguments)
+
+
+def _refuse_options_behind(arguments: SimpleNamespace) -> None:
+    """An option of ours behind the program's name is the program's, which few who write so mean."""
+    params = (*_OF_PROGRAM, *_OF_VERB.get(arguments.name, ()))
+    ours = {word for one in params for word in one.opts if word.startswith("--")} | {"--json"}
+    command, before = arguments.command, arguments.before
+    at = next((at for at, word in enumerate(command) if word.partition("=")[0] in ours), None)
+    if at is not None:
+        moved = f"{before} {shlex.join(command[at:])} -- {shlex.join(command[:at])}"
+        raise InputError(
+            f"'{command[at]}' stands behind the program: is it the program's?",
+            fix=f"{moved}; or, if it is: {before} -- {shlex.join(command)}",
+        )
 
 
 def _before_program(arguments: SimpleNamespace, words: list[str]) -> str:

@@ -76,6 +76,9 @@ def pack(arguments: SimpleNamespace) -> Answer:
 def unpack(arguments: SimpleNamespace) -> Answer | None:
     from ..artifact.unpack import adopt
 
+    if not Path(arguments.path).exists():
+        fix = "give the path of a zip that make artifact wrote: make paper DATA=PATH.zip"
+        raise InputError("there is no such file", where=os.path.abspath(arguments.path), fix=fix)
     done = adopt(arguments.path, arguments.profile)
     return Answer(f"{done}\n", {"done": done}) if done else None
 
@@ -91,27 +94,39 @@ def run(arguments: SimpleNamespace) -> Answer:
 def trace(arguments: SimpleNamespace) -> Answer:
     study, traced = _traced(arguments)
     noise = traced.noise.head(12).round(4)
-    summary = f"{study.verdict('noise').sentence}\n\n{noise.to_string()}\n\nkept in {study.folder}"
-    return Answer(summary, {"noise": _rows(traced.noise), "folder": study.folder})
+    notes = study.notes("traced")
+    lines = [study.verdict("noise").sentence, "", noise.to_string(), "", *notes]
+    return Answer(
+        "\n".join([*lines, f"kept in {study.folder}"]),
+        {"noise": _rows(traced.noise), "notes": notes, "folder": study.folder},
+    )
 
 
 def worst(arguments: SimpleNamespace) -> Answer:
     study, traced = _traced(arguments)
+    notes = study.notes("traced")
     if traced.config is None:
-        return Answer(
-            "The slowest run suffered no more than the average: there is nothing to replay.",
-            {"config": None},
-        )
+        nothing = "The slowest run suffered no more than the average: there is nothing to replay."
+        return Answer("\n".join([nothing, *notes]), {"config": None, "notes": notes})
     path = study.folder / "worst-run.json"
     run, seconds = traced.delta.attrs["run"], traced.delta.attrs["seconds"]
     summary = (
         f"Run {run} was the slowest: {seconds:.4g} s. What it suffered beyond the"
-        f" average:\n{traced.config.summary().to_string()}\nTo replay it: noisebook inject"
-        f" {os.path.relpath(path)} -- PROGRAM"
+        f" average:\n{traced.config.summary().to_string()}"
     )
+    replay = f"To replay it: {_same_with(arguments, 'inject', os.path.relpath(path))}"
     return Answer(
-        summary, {"config": path, "run": run, "seconds": seconds, "events": len(traced.delta)}
+        "\n".join([summary, *notes, replay]),
+        {"config": path, "run": run, "seconds": seconds, "events": len(traced.delta)}
+        | {"notes": notes},
     )
+
+
+def _same_with(arguments: SimpleNamespace, *verb: str) -> str:
+    """The command line with another verb: the user's options, and the program."""
+    ours = shlex.split(arguments.before)[2:]
+    program = ["--", *arguments.command] if arguments.command else []
+    return shlex.join(["noisebook", *verb, *ours, *program])
 
 
 def inject(arguments: SimpleNamespace) -> Answer:
@@ -182,6 +197,7 @@ def why(arguments: SimpleNamespace) -> Answer:
         {
             "command": study.workload.command,
             "verdicts": [asdict(verdict) for verdict in verdicts],
+            "notes": study.notes(),
             "page": page,
             "folder": study.folder,
         },

@@ -3,6 +3,7 @@
 import math
 import os
 import re
+import zlib
 
 _HEAD = TAIL = 64 * 1024
 _LARGEST_PIPE = 1024 * 1024
@@ -44,6 +45,7 @@ class Capture:
     def __init__(self, fd: int, tail: int = TAIL):
         self.fd, self.open, self._room = fd, True, tail
         self._head, self._tail, self._left_out = bytearray(), bytearray(), 0
+        self.lines = 0
         os.set_blocking(fd, False)
 
     def read(self) -> bool:
@@ -65,6 +67,7 @@ class Capture:
                 return
 
     def _store(self, data: bytes) -> None:
+        self.lines += data.count(b"\n")
         room = _HEAD - len(self._head)
         self._head += data[:room]
         self._tail += data[room:]
@@ -80,6 +83,17 @@ class Capture:
         if not left_out:
             return [(0, bytes(self._head + self._tail))]
         return [(0, bytes(self._head)), (len(self._head) + left_out, bytes(self._tail[surplus:]))]
+
+    @property
+    def size(self) -> int:
+        """Bytes that were printed."""
+        return len(self._head) + self._left_out + len(self._tail)
+
+    @property
+    def digest(self) -> str:
+        """Of what is stored, without its digits: times that a program prints differ in any case."""
+        left = b"".join(part for _, part in self.parts()).translate(None, b"0123456789")
+        return f"{zlib.crc32(left):08x}"
 
     @property
     def text(self) -> str:

@@ -154,7 +154,9 @@ def _awaited(
         attachment.printed(child.output.text, child.errors.text)
     assert child.end_ns is not None  # it has ended, by itself or killed
     row["wall_seconds"] = (child.end_ns - t0_ns) / 1e9
-    row |= _usage(child)
+    printed = child.output
+    row |= {"output_bytes": printed.size, "output_lines": printed.lines}
+    row |= {"output_digest": printed.digest} | _usage(child)
     return in_time
 
 

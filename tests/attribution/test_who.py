@@ -7,7 +7,7 @@ from scipy.stats import spearmanr
 
 from nbhelpers.account import owned_ms
 from nbhelpers.attribution import slow_runs, who_took_it
-from nbhelpers.attribution.who import CHANCE, EXPLAINS, counters_of, in_words
+from nbhelpers.attribution.who import CHANCE, EXPLAINS, counters_of, in_words, output_of
 from nbhelpers.places import shipped
 from nbhelpers.studies.baseline import Baseline
 
@@ -75,3 +75,20 @@ def test_recorded_runs_are_slow_because_they_compute_longer_and_shuffled_ones_fo
         best = who_took_it(shuffled, lost).iloc[0]
         named += bool(best["p_value"] <= CHANCE and best["explained_share"] >= EXPLAINS)
     assert named <= 5  # two are expected
+
+
+def test_other_output_tells_slow_runs_apart_where_other_load_hides_them():
+    random = np.random.default_rng(2)
+    slow = np.arange(40) % 4 == 3
+    costs = pd.Series(random.normal(0.5, 0.04, 40) + 0.1 * slow)
+    runs = pd.DataFrame({"output_lines": np.where(slow, 1024, 731), "output_digest": "a"})
+    runs.loc[slow, "output_digest"] = "b"
+    found = slow_runs(costs, beside=[runs["output_lines"].astype(float)])
+    assert found.slow.tolist() == slow.tolist() and found.pattern == "every 4th run"
+    best = who_took_it(costs, output_of(runs), slow=found.slow).iloc[0]
+    assert in_words(best) == "They print other output (1,024 lines, ordinary 731)."
+    assert best["p_value"] < 0.01
+    # output that has nothing to do with the costs makes no class
+    other = pd.Series(random.permutation(runs["output_lines"].to_numpy(float)))
+    assert not slow_runs(pd.Series(random.normal(0.5, 0.04, 40)), beside=[other]).is_class
+    assert output_of(runs.assign(output_lines=7, output_digest=range(40))).empty

@@ -29,6 +29,9 @@ REPOSITORY = Path(__file__).resolve().parents[2]
         (["run", "--rnus", "3", "--", "true"], "--runs"),
         (["run", "--runs=many", "--", "true"], "not a valid integer"),
         (["run", "--runs", "1", "--", "true"], "--runs"),
+        (["explain", "--runs", "3", "--", "true"], "x>=12"),
+        (["explain", "true", "--runs", "30"], "noisebook explain --runs 30 -- true; or"),
+        (["unpack", "--profile", "shared-no", "no.zip"], "make paper DATA="),
         (["run", "--threads", "0", "--", "true"], "--threads"),
         (["run", "--timeout", "0", "--", "true"], "--timeout"),
         (["why", "--budget", "nan", "--", "true"], "nan is no number"),
@@ -89,7 +92,7 @@ def test_a_run_is_told_in_words_and_as_json(capsys, tmp_path, monkeypatch, binar
     assert len((tmp_path / "kept/runs.jsonl").read_text().splitlines()) == 3
 
 
-@pytest.mark.parametrize("verb", ["run", "explain", "inject", "ab"])
+@pytest.mark.parametrize("verb", ["run", "explain", "inject", "ab", "trace"])
 def test_runs_that_failed_or_left_others_are_counted(verb, capsys, tmp_path, monkeypatch, binaries):
     monkeypatch.setenv("NOISEBOOK_STATE", str(tmp_path / "state"))
     monkeypatch.chdir(tmp_path)
@@ -99,7 +102,7 @@ def test_runs_that_failed_or_left_others_are_counted(verb, capsys, tmp_path, mon
     Path("ran").touch()
     Path("fails.sh").write_text(f"cd {tmp_path}; {every_third} sleep 0.01")
     words = {"inject": ["config.json"], "ab": ["--new-env", "A=1", "--pairs", "8"]}.get(verb, [])
-    words += [] if verb == "ab" else ["--runs", "8" if verb == "explain" else "3"]
+    words += [] if verb == "ab" else ["--runs", "12" if verb == "explain" else "3"]
     main([verb, *words, "--folder", "kept", "--json", "--", "sh", "fails.sh"])
     told = json.loads(capsys.readouterr().out)
     notes = " ".join(told["notes"])

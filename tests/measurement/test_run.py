@@ -336,3 +336,14 @@ def test_libraries_in_a_folder_with_a_blank_are_loaded(tmp_path, monkeypatch, bi
     row = run_once(replace(python(script), start="main"), [seen, Preloads("libnbspeed.so")])
     assert row["status"] == "ok"
     assert written == [("True True True\n[] \n", "")]
+
+
+def test_what_was_printed_is_known_by_its_size_its_lines_and_its_text_without_digits(binaries):
+    def printed(line):
+        return run_once(program(["sh", "-c", line]))
+
+    long, other = printed("seq 100000; echo took 0.9 s"), printed("seq 100000; echo took 12.5 s")
+    assert long["output_lines"] == other["output_lines"] == 100_001
+    assert long["output_bytes"] == other["output_bytes"] - 1 == 588_895 + len("took 0.9 s\n")
+    assert long["output_digest"] == other["output_digest"]
+    assert printed("seq 100000; echo needed 1 s")["output_digest"] != long["output_digest"]

@@ -14,19 +14,16 @@ from typing import cast
 import pandas as pd
 
 from ... import places
-from ...account import owned_ms
-from ...attribution import slow_runs, who_took_it
-from ...attribution.who import SlowRuns, counters_of
 from ...errors import InputError, NoisebookError
 from ...files import digest, write_json
 from ...injection import injection_campaign
 from ...measurement import (
     Campaign,
     Cell,
-    consequences,
     finished,
     metrics,
-    rates,
+    recorded_runs,
+    run_notes,
 )
 from ...mitigation.loop import autopilot
 from ...mitigation.report import Report
@@ -39,8 +36,7 @@ from ...tracing import Tracer, noise_summary, read_traces
 from ...workloads import Workload
 from ..cause_proof import CauseProof, dose_table, prove_cause
 from .plan import FEWEST_REPLAYED, TimePlan, plan_study
-
-_OF_RECORDERS = ("speed_", "wait_marks", "trace_")  # columns that say how much was recorded
+from .took import Took, took_of
 
 
 def study_folder(workload: Workload) -> Path:
@@ -93,25 +89,6 @@ class TracedRuns:
     delta: pd.DataFrame
     config: NoiseConfig | None
     is_program: bool
-
-
-@dataclass(frozen=True)
-class Took:
-    """What slow runs lost, by name.
-
-    Parameters
-    ----------
-    slow
-        Which of the traced runs are slow.
-    lost_ms
-        Who had the time of each of them (`nbhelpers.account.owned_ms`).
-    table
-        Names and counters, the best first (`nbhelpers.attribution.who_took_it`).
-    """
-
-    slow: SlowRuns
-    lost_ms: pd.DataFrame
-    table: pd.DataFrame
 
 
 class Steps:
@@ -193,18 +170,19 @@ class Steps:
         )
 
     @cached_property
-    def took(self) -> "Took":
+    def took(self) -> Took:
         """What the slow ones of the traced runs lost, by name."""
-        runs = self.traced.runs.query("cell == 'traced'").set_index("run")
-        costs = pd.Series(self.outcome.costs(runs[self.outcome.name]), runs.index)
-        slow = slow_runs(costs, self.seed)
-        folder = self.folder / "traced"
-        of_program = runs if self.traced.is_program else runs.head(0)
-        lost_ms = owned_ms(folder / "traces", of_program.reset_index(), folder / "speed")
-        own = [name for name in runs if name.startswith(_OF_RECORDERS)]
-        counters = counters_of(rates(runs), slow.slow, [*consequences(), *own])
-        table = who_took_it(runs["region_seconds"], lost_ms, counters, slow.slow, self.seed)
-        return Took(slow, lost_ms, table)
+        runs = self.traced.runs
+        if not self.traced.is_program:
+            runs = runs[runs["cell"] == "untraced"]
+        return took_of(runs, self.folder / "traced", self.outcome, self.seed)
+
+    def notes(self, step: str = "") -> list[str]:
+        """How many runs failed, or left others running: of a step's folder, or of all so far."""
+        found = (self.folder / step).rglob("campaign.json")
+        own = [path.parent for path in found if "aside" not in path.parts]
+        tables = [recorded_runs(folder) for folder in own if (folder / "runs.jsonl").exists()]
+        return run_notes(pd.concat(tables).drop(columns="cell")) if tables else []
 
     @cached_property
     def replayed(self) -> pd.DataFrame:

@@ -12,7 +12,6 @@ from typing import Any
 import pandas as pd
 
 from ...answers import CANNOT_TELL, LONGEST, Answer
-from ...attribution.who import in_words
 from ...errors import NoisebookError
 from ...facts import facts_html
 from ...files import write_json
@@ -147,9 +146,8 @@ class ProgramStudy(Steps):
             else f"The runs differ by {percent(spread.value)} (n = {spread.n})"
         )
         if who.answer == "yes":
-            best = self.took.table.iloc[0]
-            said = f"{self.took.slow.sentence()} {in_words(best)}"
-            return f"{said} ({self.grade()}) {next_command(best)}".strip()
+            said = f"{self.took.slow.sentence()} {self.took.words()}"
+            return f"{said} ({self.grade()}) {next_command(self.took, self.command)}".strip()
         return f"{differ}; {self._reason()}."
 
     def grade(self) -> str:
@@ -170,7 +168,7 @@ class ProgramStudy(Steps):
         if self._proven():
             return f"a cause is proven: {self._proven()}"
         if self.verdict("who").answer == "yes":
-            return f"{in_words(self.took.table.iloc[0]).rstrip('.')} ({self.grade()})"
+            return f"{self.took.words().rstrip('.')} ({self.grade()})"
         return {
             "yes": "what was counted and separates the slow ones is not proven to be the cause",
             "no": "nothing that was counted separates the slow ones",

@@ -8,6 +8,7 @@ import pandas as pd
 
 if TYPE_CHECKING:
     from .study import ProgramStudy
+    from .took import Took
     from .verdicts import Verdict
 
 # grades of a cause, each more than the one before
@@ -30,13 +31,22 @@ _COMMANDS = {
     "quota": "Look: cat /sys/fs/cgroup/.../cpu.max of its control group.",
     "disk": "Look: iostat -x 1, and what else writes then.",
     "asleep": "Look: strace -f -e trace=nanosleep,clock_nanosleep COMMAND.",
-    "computing": "Look: is its input the same each time? noisebook explain -- COMMAND",
+    "computing": "Look: is its input the same each time? noisebook explain -- {}",
+    "output": "Is its input the same each time? for i in 1 2 3 4 5 6; do {} | wc; done",
 }
+_LONG = 40  # characters; a longer command is named by a word
 
 
-def next_command(best: pd.Series) -> str:
-    """One command to go on with, for a row of `who_took_it`; "" where none is plain."""
-    return _COMMANDS.get(best["part"], "").format(best["name"])
+def next_command(took: "Took", command: str) -> str:
+    """One command to go on with, for the best of what was found; "" where none is plain."""
+    best = took.best
+    if best is None:
+        return ""
+    part, name = best["part"], best["name"]
+    if part in ("computing", "output"):
+        name = command if len(command) <= _LONG else "COMMAND"
+        part = part if took.other_output is None else "output"
+    return _COMMANDS.get(part, "").format(name)
 
 
 def histogram(values: pd.Series, unit: str) -> list[str]:
@@ -68,5 +78,6 @@ def terminal_text(study: "ProgramStudy", page: str, data: str) -> str:
     lines = textwrap.wrap(study.headline(), COLUMNS, break_long_words=False)
     lines += ["", *histogram(study.undisturbed[study.outcome.name], study.outcome.unit), ""]
     lines += [brief(about, study.verdict(about)) for about in _SHORT]
+    lines += [textwrap.shorten(f"runs     {note}", COLUMNS) for note in study.notes()]
     lines += [f"page     {page}"] * bool(page) + [f"data     {data}"]
     return "\n".join(lines)

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from ... import places
-from ...attribution.who import CHANCE, in_words
+from ...attribution.who import NOT_OF_TRACE
 from ...errors import InputError, NoisebookError, Unavailable
 from ...measurement import region_seconds
 from ...mitigation import explain_factor, mitigations
@@ -144,14 +144,13 @@ def _who(steps: Steps) -> Verdict:
     runs, said = len(took.slow.slow), took.slow.sentence()
     if took.table.empty:
         return _found("no", said, n=runs)
-    best = took.table.iloc[0]
-    # the slowest of one class compute longer, and have other counters, in any case
-    named = took.slow.is_class or best["part"] not in ("counter", "computing")
-    if best["p_value"] > CHANCE or not named:
+    best = took.best
+    if best is None:
+        least = took.table["p_value"].min()
         rest = "Nothing that was recorded separates them beyond chance."
-        return _found("no", f"{said} {rest} p = {best['p_value']:.3f}, n = {runs}.", n=runs)
-    sentence = f"{said} {in_words(best)} p = {best['p_value']:.3f}, n = {runs}, traced."
-    if best["part"] == "counter":
+        return _found("no", f"{said} {rest} p = {least:.3f}, n = {runs}.", n=runs)
+    sentence = f"{said} {took.words()} p = {best['p_value']:.3f}, n = {runs}."
+    if best["part"] in NOT_OF_TRACE:
         return _found("yes", sentence, n=runs)
     share = float(best["explained_share"])
     return Verdict("", "yes", sentence, value=share, unit="of what they took longer", n=runs)

@@ -1,0 +1,117 @@
+"""What the slow runs of a program lost, by name, and what else they did differently.
+
+Owns the join of two searches: names of the trace over traced runs, counters and output over all.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+
+from ...account import owned_ms
+from ...attribution import slow_runs, who_took_it
+from ...attribution.who import (
+    CHANCE,
+    NOT_OF_TRACE,
+    SlowRuns,
+    best_first,
+    counters_of,
+    in_words,
+    output_of,
+)
+from ...measurement import consequences, rates
+from ...outcomes import Outcome
+
+_OF_RECORDERS = ("speed_", "wait_marks", "trace_")  # columns that say how much was recorded
+_LONGER = 1.05  # of user time: it is said
+
+
+@dataclass(frozen=True)
+class Took:
+    """What slow runs lost, by name.
+
+    Parameters
+    ----------
+    slow
+        Which of the runs are slow, traced or not.
+    lost_ms
+        Who had the time of each traced run (`nbhelpers.account.owned_ms`).
+    table
+        Names, counters and output, the best first (`nbhelpers.attribution.who_took_it`).
+    user_s
+        Median user time of the slow runs, and of the others.
+    """
+
+    slow: SlowRuns
+    lost_ms: pd.DataFrame
+    table: pd.DataFrame
+    user_s: tuple[float, float]
+
+    @property
+    def best(self) -> pd.Series | None:
+        """What separates the slow runs beyond chance, the first of the table; None: nothing.
+
+        The slowest of one class compute longer, and have other counters, in any case.
+        """
+        unnamed = [] if self.slow.is_class else ["computing", *NOT_OF_TRACE]
+        return self._first(~self.table["part"].isin(unnamed))
+
+    @property
+    def other_output(self) -> pd.Series | None:
+        """The row of the output, where that separates a class of slow runs beyond chance."""
+        return self._first((self.table["part"] == "output") & self.slow.is_class)
+
+    def words(self) -> str:
+        """What the best says; of runs that compute longer, or print something else, both."""
+        best, other, (slow_s, usual_s) = self.best, self.other_output, self.user_s
+        if best is None:
+            return ""
+        said = [in_words(best)]
+        if best["part"] in ("computing", "output") and slow_s > _LONGER * usual_s:
+            said.append(f"Their user time is {slow_s:.3g} s, ordinary {usual_s:.3g} s.")
+        if best["part"] == "computing" and other is not None:
+            said.append(in_words(other))
+        return " ".join(said)
+
+    def _first(self, asked: pd.Series) -> pd.Series | None:
+        if self.table.empty:
+            return None
+        shown = self.table[asked & (self.table["p_value"] <= CHANCE)]
+        return None if shown.empty else shown.iloc[0]
+
+
+def took_of(runs: pd.DataFrame, folder: Path, outcome: Outcome, seed: int) -> Took:
+    """What the slow ones of some runs lost.
+
+    Parameters
+    ----------
+    runs
+        Finished runs; `cell` is untraced, or traced for those of which there are traces.
+    folder
+        Of their campaign.
+    outcome, seed
+        What they are judged by; seed of the nulls.
+    """
+    runs = runs.set_index("run")
+    slow = _slow(runs, outcome, seed)
+    traced = runs[runs["cell"] == "traced"]
+    lost_ms = owned_ms(folder / "traces", traced.reset_index(), folder / "speed")
+    of_traced = slow.slow[traced.index]
+    names = who_took_it(traced["region_seconds"], lost_ms, None, of_traced, seed)
+    own = [name for name in runs if name.startswith(_OF_RECORDERS)]
+    counters = counters_of(rates(runs), slow.slow, [*consequences(), *own])
+    rest = who_took_it(runs["region_seconds"], output_of(runs), counters, slow.slow, seed)
+    found = [part for part in (names, rest) if len(part)]
+    table = pd.concat(found) if found else names
+    if found:  # of two searches, each with its own null
+        table = best_first(table.assign(p_value=(2 * table["p_value"]).clip(upper=1)))
+    by_class = runs.groupby(slow.slow)["user_s"].median()
+    return Took(slow, lost_ms, table, (by_class.get(True, 0.0), by_class.get(False, 0.0)))
+
+
+def _slow(runs: pd.DataFrame, outcome: Outcome, seed: int) -> SlowRuns:
+    """Which runs are slow, in the order in which they ran; tracing itself makes none slow."""
+    costs = pd.Series(outcome.costs(runs[outcome.name]), runs.index)
+    costs *= costs.median() / costs.groupby(runs["cell"]).transform("median")
+    beside = [runs[name].astype(float) for name in ("user_s", "output_lines") if name in runs]
+    return slow_runs(costs, seed, beside)
