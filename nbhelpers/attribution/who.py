@@ -67,7 +67,7 @@ class SlowRuns:
         return f"No class of slow runs; the slowest {self.slow.sum()} of {len(self.slow)}: {share}."
 
 
-def slow_runs(costs: pd.Series, seed: int = 0, beside: Sequence[pd.Series] = ()) -> SlowRuns:
+def slow_runs(costs: pd.Series, seed: int = 0, also: Sequence[pd.Series] = ()) -> SlowRuns:
     """Which of some runs are slow, and when they come.
 
     Parameters
@@ -77,7 +77,7 @@ def slow_runs(costs: pd.Series, seed: int = 0, beside: Sequence[pd.Series] = ())
     seed
         Seed of the null of the classes.
 
-    beside
+    also
         What may tell classes apart where other load hides them in the costs: user time, lines
         printed. Such a class counts if it costs more (one-sided rank test).
 
@@ -92,7 +92,7 @@ def slow_runs(costs: pd.Series, seed: int = 0, beside: Sequence[pd.Series] = ())
     >>> slow_runs(pd.Series([1.0, 1.01, 1.02, 1.9] * 6)).sentence()
     '6 of 24 runs are slow (+88 %, every 4th run).'
     """
-    found = (_classed(values, seed) for values in (costs, *beside))
+    found = (_classed(values, seed) for values in (costs, *also))
     classes = [slow for slow in found if slow.any() and not slow.all()]
     slow = next((slow for slow in classes if _costs_more(costs, slow)), None)
     is_class = slow is not None

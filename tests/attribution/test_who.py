@@ -83,12 +83,12 @@ def test_other_output_tells_slow_runs_apart_where_other_load_hides_them():
     costs = pd.Series(random.normal(0.5, 0.04, 40) + 0.1 * slow)
     runs = pd.DataFrame({"output_lines": np.where(slow, 1024, 731), "output_digest": "a"})
     runs.loc[slow, "output_digest"] = "b"
-    found = slow_runs(costs, beside=[runs["output_lines"].astype(float)])
+    found = slow_runs(costs, also=[runs["output_lines"].astype(float)])
     assert found.slow.tolist() == slow.tolist() and found.pattern == "every 4th run"
     best = who_took_it(costs, output_of(runs), slow=found.slow).iloc[0]
     assert in_words(best) == "They print other output (1,024 lines, ordinary 731)."
     assert best["p_value"] < 0.01
     # output that has nothing to do with the costs makes no class
     other = pd.Series(random.permutation(runs["output_lines"].to_numpy(float)))
-    assert not slow_runs(pd.Series(random.normal(0.5, 0.04, 40)), beside=[other]).is_class
+    assert not slow_runs(pd.Series(random.normal(0.5, 0.04, 40)), also=[other]).is_class
     assert output_of(runs.assign(output_lines=7, output_digest=range(40))).empty

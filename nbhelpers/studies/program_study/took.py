@@ -113,5 +113,5 @@ def _slow(runs: pd.DataFrame, outcome: Outcome, seed: int) -> SlowRuns:
     """Which runs are slow, in the order in which they ran; tracing itself makes none slow."""
     costs = pd.Series(outcome.costs(runs[outcome.name]), runs.index)
     costs *= costs.median() / costs.groupby(runs["cell"]).transform("median")
-    beside = [runs[name].astype(float) for name in ("user_s", "output_lines") if name in runs]
-    return slow_runs(costs, seed, beside)
+    also = [runs[name].astype(float) for name in ("user_s", "output_lines") if name in runs]
+    return slow_runs(costs, seed, also)
