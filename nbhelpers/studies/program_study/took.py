@@ -73,10 +73,10 @@ class Took:
             said.append(in_words(other))
         return " ".join(said)
 
-    def _first(self, asked: pd.Series) -> pd.Series | None:
+    def _first(self, chosen: pd.Series) -> pd.Series | None:
         if self.table.empty:
             return None
-        shown = self.table[asked & (self.table["p_value"] <= CHANCE)]
+        shown = self.table[chosen & (self.table["p_value"] <= CHANCE)]
         return None if shown.empty else shown.iloc[0]
 
 
