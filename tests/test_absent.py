@@ -38,7 +38,8 @@ not_in_ci = pytest.mark.skipif(
     os.environ.get("CI") == "true",
     reason="whole studies without some parts take too long for CI: pytest tests/test_absent.py",
 )
-SHOWN_IN_CI = ("tracefs", "realtime", "allocators", "sycl")
+# in CI together: the stages of the first are those of the others, too
+SHOWN_IN_CI = ["tracefs", "realtime", "sycl"]
 
 pytestmark = [
     pytest.mark.skipif(os.geteuid() != 0, reason="only root can take parts of the machine away"),
@@ -75,10 +76,18 @@ def check_pages(parts: list[str], stages: list[str], folder: Path) -> None:
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize(
     "part",
-    [pytest.param(part, marks=[] if part in SHOWN_IN_CI else [not_in_ci]) for part in USED_BY],
+    [pytest.param(part, marks=[] if part == "allocators" else not_in_ci) for part in USED_BY],
 )
 def test_the_stages_that_use_a_part_end_without_it(part, tmp_path):
     check_pages([part], USED_BY[part], tmp_path)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(3600)
+def test_the_stages_that_use_some_parts_end_without_all_of_them(tmp_path):
+    stages = USED_BY[SHOWN_IN_CI[0]]
+    assert all(set(USED_BY[part]) <= set(stages) for part in SHOWN_IN_CI)
+    check_pages(SHOWN_IN_CI, stages, tmp_path)
 
 
 @not_in_ci

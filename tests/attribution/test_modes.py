@@ -96,7 +96,7 @@ def test_one_class_of_any_structure_is_not_taken_for_two():
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("count", [60, 300])
 def test_false_modes_of_each_structure_are_rare(count):
-    samples = 200
+    samples = 100
     for name, draw in one_class_samples(count):
         found = claims(draw, samples, 7000)
         assert stats.beta.ppf(0.05, found or 1e-9, samples - found + 1) <= 0.03, (name, found)
