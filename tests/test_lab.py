@@ -183,13 +183,6 @@ def has_the_shipped_answer(clone: Path, stage: str) -> None:
         assert (made.answer, made.sentence) == (known.answer, known.sentence)
 
 
-@pytest.mark.long
-def test_the_readmes_figure_is_the_one_that_stage_35_draws(clone):
-    run_all(clone, "35-planted-anomaly")
-    made = clone / "build/recorded/results/35-planted-anomaly/planted.png"
-    assert made.read_bytes() == (REPOSITORY / "docs/figures/planted.png").read_bytes()
-
-
 @pytest.mark.parametrize(
     "options",
     [

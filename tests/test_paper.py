@@ -64,6 +64,8 @@ def test_the_recorded_campaign_gives_the_same_bytes_every_time():
     for stage in ("20-delta-config", "50-attribution"):
         run(*STAGES, "run", stage, "--profile", "recorded", cwd=REPOSITORY, check=True)
     assert results("recorded") == before and len(before) > 40
+    figure = REPOSITORY / "build/recorded/results/35-planted-anomaly/planted.png"
+    assert figure.read_bytes() == (REPOSITORY / "docs/figures/planted.png").read_bytes(), "README's"
     front = (REPOSITORY / "build/recorded/paper/index.html").read_text()
     assert "nothing measured on your machine" in front
 
