@@ -10,6 +10,7 @@ from nbhelpers.attribution import slow_runs, who_took_it
 from nbhelpers.attribution.who import CHANCE, EXPLAINS, counters_of, in_words, output_of
 from nbhelpers.places import shipped
 from nbhelpers.studies.baseline import Baseline
+from nbhelpers.studies.program_study.took import _printed
 
 RANDOM = np.random.default_rng(7)
 
@@ -88,6 +89,9 @@ def test_other_output_tells_slow_runs_apart_where_other_load_hides_them():
     best = who_took_it(costs, output_of(runs), slow=found.slow).iloc[0]
     assert in_words(best) == "They print other output (1,024 lines, ordinary 731)."
     assert best["p_value"] < 0.01
+    said = _printed(runs.assign(user_s=np.where(slow, 0.207, 0.148)), seed=1)
+    assert "10 of 40 runs print other output (1,024 lines, ordinary 731, every 4th run)" in said
+    assert said.endswith("their user time is 0.207 s, ordinary 0.148 s.")
     # output that has nothing to do with the costs makes no class
     other = pd.Series(random.permutation(runs["output_lines"].to_numpy(float)))
     assert not slow_runs(pd.Series(random.normal(0.5, 0.04, 40)), also=[other]).is_class

@@ -148,7 +148,8 @@ class ProgramStudy(Steps):
         if who.answer == "yes":
             said = f"{self.took.slow.sentence()} {self.took.words()}"
             return f"{said} ({self.grade()}) {next_command(self.took, self.command)}".strip()
-        return f"{differ}; {self._reason()}."
+        printed = self.took.printed if who.answer == "no" else ""
+        return f"{differ}; {self._reason()}.{printed}"
 
     def grade(self) -> str:
         """How well the cause is shown; a step that was not done lowers nothing."""

@@ -40,12 +40,15 @@ class Took:
         Names, counters and output, the best first (`nbhelpers.attribution.who_took_it`).
     user_s
         Median user time of the slow runs, and of the others.
+    printed
+        Which runs print more than the others, in words, be they slow or not; empty: none.
     """
 
     slow: SlowRuns
     lost_ms: pd.DataFrame
     table: pd.DataFrame
     user_s: tuple[float, float]
+    printed: str = ""
 
     @property
     def best(self) -> pd.Series | None:
@@ -105,8 +108,29 @@ def took_of(runs: pd.DataFrame, folder: Path, outcome: Outcome, seed: int) -> To
     table = pd.concat(found) if found else names
     if found:  # of two searches, each with its own null
         table = best_first(table.assign(p_value=(2 * table["p_value"]).clip(upper=1)))
-    by_class = runs.groupby(slow.slow)["user_s"].median()
-    return Took(slow, lost_ms, table, (by_class.get(True, 0.0), by_class.get(False, 0.0)))
+    return Took(slow, lost_ms, table, _user_s(runs, slow.slow), _printed(runs, seed))
+
+
+def _user_s(runs: pd.DataFrame, slow: pd.Series) -> tuple[float, float]:
+    by_class = runs.groupby(slow)["user_s"].median()
+    return by_class.get(True, 0.0), by_class.get(False, 0.0)
+
+
+def _printed(runs: pd.DataFrame, seed: int) -> str:
+    """Which runs print more lines: where other load hides it, a larger input shows here alone."""
+    if "output_lines" not in runs or runs["output_lines"].min() < 1:
+        return ""
+    lines = runs["output_lines"].astype(float)
+    found = slow_runs(lines, seed)
+    if not found.is_class:
+        return ""
+    more, usual = (f"{lines[part].median():,.0f}" for part in (found.slow, ~found.slow))
+    slow_s, usual_s = _user_s(runs, found.slow)
+    when = f", {found.pattern}" if found.pattern else ""
+    return (
+        f" {found.slow.sum()} of {len(runs)} runs print other output ({more} lines, ordinary"
+        f" {usual}{when}); their user time is {slow_s:.3g} s, ordinary {usual_s:.3g} s."
+    )
 
 
 def _slow(runs: pd.DataFrame, outcome: Outcome, seed: int) -> SlowRuns:

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from ... import places
-from ...attribution.who import NOT_OF_TRACE
+from ...attribution.who import CHANCE, NOT_OF_TRACE
 from ...errors import InputError, NoisebookError, Unavailable
 from ...measurement import region_seconds
 from ...mitigation import explain_factor, mitigations
@@ -148,7 +148,8 @@ def _who(steps: Steps) -> Verdict:
     if best is None:
         least = took.table["p_value"].min()
         rest = "Nothing that was recorded separates them beyond chance."
-        return _found("no", f"{said} {rest} p = {least:.3f}, n = {runs}.", n=runs)
+        p_value = f"p = {least:.3f}, " if least > CHANCE else ""
+        return _found("no", f"{said} {rest} {p_value}n = {runs}.{took.printed}", n=runs)
     sentence = f"{said} {took.words()} p = {best['p_value']:.3f}, n = {runs}."
     if best["part"] in NOT_OF_TRACE:
         return _found("yes", sentence, n=runs)
