@@ -21,6 +21,7 @@ SURE = 0.01  # that a class which was found elsewhere is slower, too
 NOT_OF_TRACE = ("counter", "output")
 _REPEATS = 2000
 _FAR, _LONGER = 6.0, 1.1  # of an outlier: from the median in robust deviations, and over it
+COMPUTED = ("computing", "slower", "work")  # parts of the account without a name
 # (part, owner) of the account in words; {} are the milliseconds and the owner
 _WORDS = {
     "taken": "lost {} to {}",
@@ -289,7 +290,7 @@ def in_words(row: pd.Series) -> str:
         lines = f" ({_lines(row)})" if row["name"] == "lines" else ""
         return f"They print other output{lines}."
     owner = f"`{row['name']}`"
-    if row["part"] in ("computing", "slower", "work"):
+    if row["part"] in COMPUTED:
         what = _WORDS[row["part"]].format(f"{_number(row['more'])} ms")
         return f"They {what}."
     what = _WORDS[row["part"]].format(f"{low} to {high} ms", owner)

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
+from ...attribution.who import COMPUTED
+
 if TYPE_CHECKING:
     from .study import ProgramStudy
     from .took import Took
@@ -31,7 +33,7 @@ _COMMANDS = {
     "quota": "Look: cat /sys/fs/cgroup/.../cpu.max of its control group.",
     "disk": "Look: iostat -x 1, and what else writes then.",
     "asleep": "Look: strace -f -e trace=nanosleep,clock_nanosleep COMMAND.",
-    "computing": "Look: is its input the same each time? noisebook explain -- {}",
+    **dict.fromkeys(COMPUTED, "Look: is its input the same each time? noisebook explain -- {}"),
     "output": "Is its input the same each time? for i in 1 2 3 4 5 6; do {} | wc; done",
 }
 _LONG = 40  # characters; a longer command is named by a word
@@ -43,7 +45,7 @@ def next_command(took: "Took", command: str) -> str:
     if best is None:
         return ""
     part, name = best["part"], best["name"]
-    if part in ("computing", "output"):
+    if part in (*COMPUTED, "output"):
         name = command if len(command) <= _LONG else "COMMAND"
         part = part if took.other_output is None else "output"
     return _COMMANDS.get(part, "").format(name)

@@ -12,6 +12,7 @@ from ...account import owned_ms
 from ...attribution import slow_runs, who_took_it
 from ...attribution.who import (
     CHANCE,
+    COMPUTED,
     NOT_OF_TRACE,
     SlowRuns,
     best_first,
@@ -56,7 +57,7 @@ class Took:
 
         The slowest of one class compute longer, and have other counters, in any case.
         """
-        unnamed = [] if self.slow.is_class else ["computing", *NOT_OF_TRACE]
+        unnamed = [] if self.slow.is_class else [*COMPUTED, *NOT_OF_TRACE]
         return self._first(~self.table["part"].isin(unnamed))
 
     @property
@@ -70,9 +71,9 @@ class Took:
         if best is None:
             return ""
         said = [in_words(best)]
-        if best["part"] in ("computing", "output") and slow_s > _LONGER * usual_s:
+        if best["part"] in (*COMPUTED, "output") and slow_s > _LONGER * usual_s:
             said.append(f"Their user time is {slow_s:.3g} s, ordinary {usual_s:.3g} s.")
-        if best["part"] == "computing" and other is not None:
+        if best["part"] in COMPUTED and other is not None:
             said.append(in_words(other))
         return " ".join(said)
 
