@@ -16,7 +16,9 @@ def summary_of(result: "Explanation", permutations: int) -> str:
     """Which runs are slow, what separates them, how sure that is, and whether the order matters."""
     odds = _odds(result)
     slow = _slow_runs(result)
-    order = f" {result.order.evidence}" if result.order and result.order.found else ""
+    order = ""
+    if result.order and (result.order.found or result.order.is_sorted):
+        order = f" {result.order.evidence}"
     if not permutations:
         return f"{slow}. Without a null, nothing is claimed ({odds}).{order}"
     odds = f"p = {result.p_value:.3f}{', ' if odds else ''}{odds}"

@@ -45,6 +45,8 @@ class TimeOrder:
         Runs that belong together: a shuffle moves blocks of this length (1: single runs).
     size
         Number of runs.
+    is_sorted
+        The runs are sorted by the outcome, which says nothing of the order in which they ran.
     """
 
     found: bool
@@ -54,10 +56,13 @@ class TimeOrder:
     changes: tuple[int, ...]
     block: int
     size: int
+    is_sorted: bool = False
 
     @property
     def evidence(self) -> str:
         """The result in words."""
+        if self.is_sorted:
+            return "The runs are sorted by the outcome: in which order they ran is not known."
         levels = ", ".join(str(change + 1) for change in self.changes[:6])
         where = f"; the level changes at run {levels}" if levels else ""
         matters = "matters" if self.found else "does not matter"

@@ -8,6 +8,7 @@ from nbhelpers.attribution import explain
 from nbhelpers.attribution.groups import correlation_groups, correlation_strength
 from nbhelpers.attribution.screening import candidate_columns
 from nbhelpers.errors import InputError
+from nbhelpers.statistics.order import ORDER_COLUMNS
 
 
 def test_noise_has_no_story(noise):
@@ -80,6 +81,13 @@ def test_the_order_is_that_of_the_start_times_not_of_the_rows():
     one, other = explain(runs), explain(shuffled)
     assert one.order == other.order and one.p_value == other.p_value
     assert (other.labels == (shuffled["seconds"] > other.threshold)).all()
+
+
+def test_a_table_that_is_sorted_by_the_run_time_is_searched_without_an_order_and_says_so(planted):
+    runs = planted(np.random.default_rng(4)).drop(columns=list(ORDER_COLUMNS), errors="ignore")
+    explanation = explain(runs.sort_values("seconds", ignore_index=True))
+    assert explanation.found and "cause_per_s" in explanation.factors.iloc[0]["members"]
+    assert not explanation.order.found and "sorted by the outcome" in explanation.summary
 
 
 def test_higher_is_better_is_the_mirror_image(planted):
