@@ -3,6 +3,7 @@
 Owns the decision, its one sentence, and its record as JSON.
 """
 
+import secrets
 import time
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -16,6 +17,7 @@ from ..machine import measuring
 from ..measurement import finished, run_notes
 from ..outcomes import COST, outcome_of, with_cost
 from ..progress import Task, task
+from ..reading import read_json
 from ..statistics.claims import MARGIN
 from ..statistics.sequential import BETTER, LEVEL, OPEN, WITHIN, WORSE, ConfidenceSequence
 from .duel import Duel, quads_of
@@ -148,6 +150,14 @@ def percent(share: float) -> str:
     return f"{100 * share:+.2g} %" if abs(share) < 0.01 else f"{100 * share:+.1f} %"
 
 
+def _coin(folder: str | Path | None) -> int:
+    """The seed of a folder's duel, or a fresh one: who goes first is not the same in all duels."""
+    recorded = None if folder is None else Path(folder) / "campaign.json"
+    if recorded is not None and recorded.exists():
+        return int(read_json(recorded)["seed"])
+    return secrets.randbits(31)
+
+
 def decide(
     old: Side,
     new: Side,
@@ -156,7 +166,7 @@ def decide(
     level: float = LEVEL,
     pairs: int = MOST_PAIRS,
     seconds: float = SECONDS,
-    seed: int = 1,
+    seed: int | None = None,
 ) -> Ruling:
     """Measure two sides in turn until it is known which is better, or the budget is spent.
 
@@ -173,7 +183,7 @@ def decide(
     pairs, seconds
         The budget; seconds are those of measuring in this call, without waiting for the machine.
     seed
-        Seed of the random order.
+        Seed of the random order; None: that of the folder, or a fresh one, which is recorded.
 
     Raises
     ------
@@ -193,7 +203,7 @@ def decide(
         raise InputError(
             f"{pairs} pairs are too few for any answer", fix=f"at least {2 * FIRST_QUADS}"
         )
-    duel = Duel(folder, old, new, FIRST_QUADS, seed)
+    duel = Duel(folder, old, new, FIRST_QUADS, _coin(folder) if seed is None else seed)
     with measuring(doing="a comparison of two sides"), task(_TASK, pairs, "pairs") as shown:
         until = time.monotonic() + seconds  # not of waiting until the machine is free
         watch = _Watch(ConfidenceSequence(margin, level), until, shown)

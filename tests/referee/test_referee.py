@@ -11,6 +11,7 @@ import pytest
 from nbhelpers.cli import main
 from nbhelpers.errors import InputError
 from nbhelpers.measurement import finished, recorded_runs
+from nbhelpers.reading import read_json
 from nbhelpers.referee.duel import Duel, NamedFiles, quads_of
 from nbhelpers.referee.outliers import far_runs, more_on_one_side
 from nbhelpers.referee.ruling import decide, ruling_of
@@ -44,6 +45,15 @@ def test_a_slower_program_is_worse_and_the_same_call_measures_nothing_more(tmp_p
     assert len(runs) == 2 * ruling.pairs
     again = decide(sleeping(0.005), sleeping(0.1), tmp_path)
     assert again.sentence == ruling.sentence and len(recorded_runs(tmp_path)) == len(runs)
+
+
+def test_each_duel_has_a_coin_of_its_own_which_its_folder_keeps(tmp_path):
+    sides = sleeping(0.001), sleeping(0.001)
+    orders = set()
+    for name in ("first", "second", "first"):
+        decide(*sides, tmp_path / name, pairs=8, seconds=1e-9)
+        orders.add(read_json(tmp_path / name / "campaign.json")["seed"])
+    assert len(orders) == 2
 
 
 def test_the_order_is_a_coin_a_quad_and_starts_are_random(tmp_path):
