@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from .absent import PARTS, run_without
+from .ci import not_in_ci
 from .happened import CHECKED, faults, replaced_or_left_out, says
 from .promised import STAGES, asked, some_parts
 
@@ -33,11 +34,7 @@ USED_BY = {
     "sycl": [*STAGES[:4], "40-mitigations", "42-fairness"],
 }
 SEEDS = (1, 2, 3)
-# whole studies, several minutes each: too long for CI beside the bare systems
-not_in_ci = pytest.mark.skipif(
-    os.environ.get("CI") == "true",
-    reason="whole studies without some parts take too long for CI: pytest tests/test_absent.py",
-)
+whole_study = not_in_ci("several minutes each")
 # in CI together: the stages of the first are those of the others, too
 SHOWN_IN_CI = ["tracefs", "realtime", "sycl"]
 
@@ -76,7 +73,7 @@ def check_pages(parts: list[str], stages: list[str], folder: Path) -> None:
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize(
     "part",
-    [pytest.param(part, marks=[] if part == "allocators" else not_in_ci) for part in USED_BY],
+    [pytest.param(part, marks=[] if part == "allocators" else whole_study) for part in USED_BY],
 )
 def test_the_stages_that_use_a_part_end_without_it(part, tmp_path):
     check_pages([part], USED_BY[part], tmp_path)
@@ -90,7 +87,7 @@ def test_the_stages_that_use_some_parts_end_without_all_of_them(tmp_path):
     check_pages(SHOWN_IN_CI, stages, tmp_path)
 
 
-@not_in_ci
+@whole_study
 @pytest.mark.long
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("seed", SEEDS)
@@ -98,7 +95,7 @@ def test_any_set_of_absent_parts_gives_complete_pages(seed, tmp_path):
     check_pages(some_parts(seed), STAGES, tmp_path)
 
 
-@not_in_ci
+@whole_study
 @pytest.mark.long
 @pytest.mark.timeout(3600)
 def test_without_anything_the_doctor_keeps_its_promises(tmp_path):
