@@ -1,6 +1,7 @@
 """The account of traced runs by owners, from the files that were recorded."""
 
 from collections.abc import Mapping
+from itertools import islice
 from pathlib import Path
 
 import pandas as pd
@@ -11,6 +12,7 @@ from ..tracing.campaign import EVENTS, OWNERS, STATES, STOLEN, each_recording
 from .owners import owners_of_path, with_speed, without_cpu
 from .path import critical_path
 
+TOGETHER = 20  # runs in memory at a time
 FEWEST = 8  # runs, or the same calls of others say nothing
 
 
@@ -42,7 +44,9 @@ def owned_ms(
     """
     marked = speed if "wait_marks" in runs and runs["wait_marks"].gt(0).any() else None
     waits = None if marked is None else read_waits(marked, runs)
-    found = [_of_run(tables, waits, _throttled_ns(runs)) for tables in each_recording(folder, runs)]
+    recordings, throttled_ns, found = each_recording(folder, runs), _throttled_ns(runs), []
+    while batch := list(islice(recordings, TOGETHER)):
+        found.append(_of_runs(batch, waits, throttled_ns))
     if not found:
         nobody = pd.MultiIndex.from_arrays([[], []], names=["part", "owner"])
         return pd.DataFrame(index=pd.Index(runs["run"], name="run"), columns=nobody, dtype=float)
@@ -53,16 +57,20 @@ def owned_ms(
     return wide.reindex(runs["run"]).fillna(0.0)
 
 
-def _of_run(
-    tables: Mapping[str, pd.DataFrame], waits: pd.DataFrame | None, throttled_ns: dict[int, float]
+def _of_runs(
+    recordings: list[Mapping[str, pd.DataFrame]],
+    waits: pd.DataFrame | None,
+    throttled_ns: Mapping[int, float],
 ) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
-    """The owners of a run's path, the path, and when its threads were without their CPU."""
-    of_threads, events, stolen = tables[STATES], tables[EVENTS], tables[STOLEN]
-    run = of_threads["run"].head(1).tolist()
-    own = None if waits is None else waits[waits["run"].isin(run)]
-    path = critical_path(of_threads, own)
-    quota_ns = {number: throttled_ns[number] for number in run if number in throttled_ns}
-    owned = owners_of_path(path, tables[OWNERS], events, stolen, quota_ns)
+    """The owners of the runs' paths, the paths, and when their threads were without their CPU."""
+    of_threads, events, stolen, had = (
+        pd.concat([tables[name] for tables in recordings], ignore_index=True)
+        for name in (STATES, EVENTS, STOLEN, OWNERS)
+    )
+    runs = of_threads["run"].unique()
+    path = critical_path(of_threads, None if waits is None else waits[waits["run"].isin(runs)])
+    quota_ns = {run: throttled_ns[run] for run in runs if run in throttled_ns}
+    owned = owners_of_path(path, had, events, stolen, quota_ns)
     without = without_cpu(of_threads.head(0) if waits is None else of_threads, events, stolen)
     return owned, path, without
 
