@@ -5,11 +5,12 @@
 Two programs of two threads, one with OpenMP and one with pthreads. Each case strikes every fourth
 run. From outside: a process `backupd` has a CPU, a stop signal, a CPU quota of the control group
 (version 1). From within, in the pthreads program: a sleep, more work, another thread of its own on
-the same CPU. Printed for each case: the planted owner, how many of the struck runs have it as
-their largest, and the largest ones. A run's excess is what it has beyond the mean of the runs that
-were not struck. The plain rival (`by states`) adds up the states of all threads, without a path; it
-counts as right where the part is, for it has no names. As root. On a busy machine what others took
-is in it, too.
+the same CPU. In a program of parallel regions on CPU 0 (fixed): 40 % more calls, and a neighbour
+on CPU 1 that copies memory. Printed for each case: the planted owner, how many of the struck runs
+have it as their largest, and the largest ones. A run's excess is what it has beyond the mean of
+the runs that were not struck. The plain rival (`by states`) adds up the states of all threads,
+without a path; it counts as right where the part is, for it has no names. As root. On a busy
+machine what others took is in it, too.
 """
 
 import argparse
@@ -64,7 +65,7 @@ def neighbour(folder: Path, pid: int) -> None:
     (ready, told), (go, given) = os.pipe(), os.pipe()
     os.write(given, time.monotonic_ns().to_bytes(8, sys.byteorder))
     places = {"NOISEBOOK_READY_FD": str(told), "NOISEBOOK_GO_FD": str(go)}
-    words = [build(folder, "neighbour"), "bandwidth", "1", "0"]
+    words = [folder / "neighbour", "bandwidth", "1", "0"]
     process = subprocess.Popen(words, env=os.environ | places, pass_fds=(told, go))
     time.sleep(3 * SECONDS)
     process.kill()
@@ -178,6 +179,7 @@ def one_case(name: str, kind: str, folder: Path, count: int) -> dict:
     if kind == "pthreads":
         workload = program([str(build(folder, "owners_victim")), str(folder / "cause")])
     elif kind == "fixed":
+        build(folder, "neighbour")
         script = FIXED.format(built_fixed_work(folder), folder / "cause")
         workload = replace(program(["sh", "-c", script]), cpus=(0,))
     records = [Tracer(folder / "traces"), SpeedProbe(folder / "speed")]
