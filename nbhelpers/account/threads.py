@@ -10,6 +10,7 @@ import pandas as pd
 from scipy.stats import trim_mean
 
 from ..measurement import region_seconds
+from ..speed.sums import Sums
 
 # ways in which computing is slower, each with the log of its factor as the probe saw it
 SLOWER = ("clock", "core", "memory")
@@ -67,41 +68,17 @@ def thread_times(
     return times.merge(_slower(speed), on=["run", "thread"], how="left")
 
 
-class _Sums:
-    """Sums of columns over intervals up to a moment, as functions of time."""
-
-    def __init__(self, intervals: pd.DataFrame, columns: Sequence[str]):
-        intervals = intervals.sort_values("start_ns")
-        self._at = intervals[["start_ns", "end_ns"]].to_numpy(float).ravel()
-        self._sums = []
-        for name in columns:
-            after = intervals[name].cumsum().to_numpy(float)
-            before = np.append(0.0, after[:-1])
-            self._sums.append(np.column_stack([before, after]).ravel())
-
-    def between(self, start_ns: np.ndarray, end_ns: np.ndarray) -> np.ndarray:
-        """The sums within each interval, a row for each column."""
-        return np.array(
-            [
-                np.interp(end_ns, self._at, sums) - np.interp(start_ns, self._at, sums)
-                for sums in self._sums
-            ]
-        )
-
-
-def _by_run_and_cpu(
-    intervals: pd.DataFrame, columns: Sequence[str]
-) -> dict[tuple[int, int], _Sums]:
-    return {key: _Sums(part, columns) for key, part in intervals.groupby(["run", "cpu"])}
+def _by_run_and_cpu(intervals: pd.DataFrame, columns: Sequence[str]) -> dict[tuple[int, int], Sums]:
+    return {key: Sums(part, columns) for key, part in intervals.groupby(["run", "cpu"])}
 
 
 def _thread_row(
     key: tuple[int, int],
     samples: pd.DataFrame,
     region_ns: float,
-    taken: dict[tuple[int, int], _Sums] | None,
+    taken: dict[tuple[int, int], Sums] | None,
     marks: pd.DataFrame | None,
-    elsewhere: dict[tuple[int, int], _Sums],
+    elsewhere: dict[tuple[int, int], Sums],
 ) -> list:
     """`samples`, `marks`: of this run and thread."""
     pieces = _pieces(samples, region_ns)
@@ -179,7 +156,7 @@ def _seen_by_samples(
     lost, off_ns = np.zeros((len(TAKEN), len(pieces))), pieces["off_ns"].to_numpy()
     if marks is None:
         return _busy_by_samples(pieces, lost[0]), lost
-    busy_ns = _Sums(marks, ["busy_ns"]).between(pieces["start_ns"], pieces["end_ns"])[0]
+    busy_ns = Sums(marks, ["busy_ns"]).between(pieces["start_ns"], pieces["end_ns"])[0]
     length = (pieces["end_ns"] - pieces["start_ns"]).to_numpy()
     lost[0] = np.maximum(off_ns - (length - busy_ns), 0.0)
     return busy_ns, lost
@@ -229,7 +206,7 @@ def _cut_at_marks(pieces: pd.DataFrame, marks: pd.DataFrame) -> pd.DataFrame:
             "start_ns": starts,
             "end_ns": ends,
             "cpu": pieces["cpu"].to_numpy()[_piece_at(pieces, starts)],
-            "busy_ns": _Sums(marks, ["busy_ns"]).between(starts, ends)[0],
+            "busy_ns": Sums(marks, ["busy_ns"]).between(starts, ends)[0],
         }
     )
 

@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from .sums import Sums
 from .waits import read_calls
 
 COLUMNS = ("run", "thread", "start_ns", "end_ns", "busy_ns", "factor", "low", "high")
@@ -90,23 +91,19 @@ def _without(calls: pd.DataFrame, taken: pd.DataFrame | None) -> pd.DataFrame:
     groups = dict(iter(taken.groupby(["run", "thread"])))
     for key, rows in calls.groupby(["run", "thread"]).indices.items():
         if key in groups:
-            own = _apart(groups[key])
-            at = own[["start_ns", "end_ns"]].to_numpy(float).ravel()
-            length = np.diff(at)
-            length[1::2] = 0
-            sums = np.append(0.0, np.cumsum(length))
             start, end = (calls[name].to_numpy(float)[rows] for name in ("start_ns", "end_ns"))
-            lost_ns[rows] = np.interp(end, at, sums) - np.interp(start, at, sums)
+            lost_ns[rows] = Sums(_apart(groups[key]), ["length_ns"]).between(start, end)[0]
     share = calls["busy_ns"] / (calls["end_ns"] - calls["start_ns"]).clip(lower=1)
     return calls.assign(busy_ns=(calls["busy_ns"] - lost_ns * share.clip(upper=1)).clip(lower=0))
 
 
 def _apart(intervals: pd.DataFrame) -> pd.DataFrame:
-    """Intervals that may overlap, each cut at the end of those before it."""
+    """Intervals that may overlap, each cut at the end of those before it, with `length_ns`."""
     intervals = intervals.sort_values("start_ns")
     before = intervals["end_ns"].cummax().shift(fill_value=0)
     start = intervals["start_ns"].clip(lower=before)
-    return intervals.assign(start_ns=start)[start < intervals["end_ns"]]
+    own = intervals.assign(start_ns=start, length_ns=intervals["end_ns"] - start)
+    return own[own["length_ns"] > 0]
 
 
 def _of_regions(calls: pd.DataFrame, fast: np.ndarray) -> pd.DataFrame:
