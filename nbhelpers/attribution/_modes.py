@@ -13,6 +13,7 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 from scipy.stats import rankdata
 
+from ..statistics.order import is_sorted
 from ._mixtures import deepest_valleys, fit_mixtures, valley_to_cut
 from ._one_class import OneClass, fit_one_class
 
@@ -233,8 +234,8 @@ def _spectrum(values: np.ndarray, slow: np.ndarray) -> np.ndarray | None:
     Runs that stay in a class for a while are two levels in phases, which is no reason to doubt the
     classes; runs that are alike within their class wander.
     """
-    if np.all(np.diff(values) >= 0) or np.all(np.diff(values) <= 0):
-        return None  # sorted: the order of measuring is not known
+    if is_sorted(values):
+        return None  # the order of measuring is not known
     inside = np.zeros(values.size)
     for members in (slow, ~slow):
         inside[members] = _normal_scores(values[members])

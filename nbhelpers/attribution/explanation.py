@@ -18,7 +18,7 @@ import pandas as pd
 
 from ..errors import InputError
 from ..outcomes import outcome_of
-from ..statistics.order import TimeOrder, positions, time_order
+from ..statistics.order import TimeOrder, is_sorted, positions, time_order
 from . import tree as trees
 from ._words import as_html, summary_of
 from .cutoff import FEWEST_VALUES, Cutoff, find_cutoff
@@ -277,8 +277,7 @@ def _time_order(values: np.ndarray, slow: np.ndarray, seed: int) -> TimeOrder:
     """The time order of the outcomes, or of the labels: a few slow runs in a row hardly show among
     all ranks. A table that is sorted by the outcome has lost its order.
     """
-    steps = np.diff(values)
-    if len(steps) and np.any(steps) and (np.all(steps >= 0) or np.all(steps <= 0)):
+    if is_sorted(values):
         return TimeOrder(False, 1.0, 0.0, 0.0, (), 1, values.size, is_sorted=True)
     of_values = time_order(values, seed)
     of_labels = time_order(slow.astype(float), seed)

@@ -77,7 +77,6 @@ def slow_runs(costs: pd.Series, seed: int = 0, also: Sequence[pd.Series] = ()) -
         What each run cost (seconds), in the order of the runs.
     seed
         Seed of the null of the classes.
-
     also
         What may tell classes apart where other load hides them in the costs: user time, lines
         printed. Such a class counts if it costs more (one-sided rank test).

@@ -107,6 +107,12 @@ def time_order(values: Values, seed: int = 0) -> TimeOrder:
     return TimeOrder(found, p_value, near, trend, changes, block, outcomes.size)
 
 
+def is_sorted(values: np.ndarray) -> bool:
+    """Whether values rise or fall throughout, as in a table that was sorted; all equal: no."""
+    steps = np.diff(values)
+    return bool(np.any(steps)) and bool(np.all(steps >= 0) or np.all(steps <= 0))
+
+
 def standard_ranks(values: np.ndarray) -> np.ndarray:
     """Ranks with mean 0 and standard deviation 1 (0 throughout if all are equal), of a vector or of
     each column.
