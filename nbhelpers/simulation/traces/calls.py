@@ -27,7 +27,8 @@ _LOCAL = re.compile(
     "|processor_name|library_version)(_x|_c)?|Address|Query_thread|Is_thread_main|Topo_test"
     "|Dims_create|Alloc_mem|Free_mem|Buffer_(attach|detach)|Pack\\w*|Unpack\\w*"
     "|(Type|Group|Op|Info|Attr|Keyval|Errhandler|Error|Status|Aint)_\\w+"
-    "|(Cart|Graph|Dist_graph)_\\w+|Intercomm_(create|merge)|Comm_(?!(spawn|connect|accept|join))\\w+"
+    "|(Cart|Graph|Dist_graph)_\\w+|Intercomm_(create|merge)"
+    "|Comm_(?!(spawn|connect|accept|join))\\w+"
     "|(Send|Bsend|Ssend|Rsend|Recv)_init)"
 )
 
