@@ -197,7 +197,7 @@ def one_case(name: str, kind: str, folder: Path, count: int) -> dict:
         "case": name,
         "program": kind,
         "planted": f"{part}: {owner}",
-        "right": sum(one == (part, owner) for one in largest),
+        "right": sum(one[0] == part and one[1].startswith(owner) for one in largest),
         "of": len(found),
         "by states": sum(one == part for one in rival.idxmax(axis=1)),
         "longer_ms": round(longer_ms.mean(), 1),

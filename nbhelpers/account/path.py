@@ -4,6 +4,7 @@ Owns the walk. Pure: tables in, tables out. The path is that of Böhme et al. 20
 root causes of wait states"): a wait is passed on to what delayed the thread that ended it.
 """
 
+import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -17,6 +18,8 @@ PROGRAM, TIMER, STOP, DISK = "the program", "own timer", "stop signal", "disk"
 BARRIER, UNSEEN, STARTED = "barrier", "not recorded", "its start"
 # states that say themselves why a thread did not compute
 _ITSELF = {"runnable": ("runnable", ""), "disk": ("disk", DISK), "stopped": ("stopped", STOP)}
+# what ends a wait for a disk and has its name: its interrupt, or the thread of its journal
+_DEVICE = re.compile(r"irq:([a-z]+\d+)(?:q\d+|-req\S*)?|jbd2/(.+)-\d+")
 _BUSY = 0.5  # share of an interval of marks from which on its thread worked
 
 
@@ -71,6 +74,19 @@ class _Thread:
         """The row of the interval that ends at the moment or holds it."""
         row = bisect_left(self.end, moment)
         return row if row < len(self.end) and self.start[row] < moment else None
+
+    def itself(self, row: int, else_: tuple[str, str]) -> tuple[str, str]:
+        """Part and owner of a state that says itself why the thread did not compute.
+
+        A stopped thread is woken by who continued it, mostly the one who stopped it.
+        """
+        part, owner = _ITSELF.get(self.state[row], else_)
+        name = self.woken_by_name[row]
+        if part == "stopped" and name:
+            owner = f"{STOP} of {name}"
+        if part == "disk" and (device := _DEVICE.fullmatch(name)):
+            owner = f"{DISK} {device[1] or device[2]}"
+        return part, owner
 
 
 @dataclass(frozen=True)
@@ -133,10 +149,11 @@ class _Walk:
         known = self.threads.get(thread)
         while now > since:
             row = known.at(now) if known else None
-            start, state, cpu = since, "running", -1
+            start, cpu, why = since, -1, ("waiting", BARRIER)
             if known is not None and row is not None:
-                start, state, cpu = max(since, known.start[row]), known.state[row], known.cpu[row]
-            yield (start, now, thread, cpu, *_ITSELF.get(state, ("waiting", BARRIER)))
+                start, cpu = max(since, known.start[row]), known.cpu[row]
+                why = known.itself(row, why)
+            yield (start, now, thread, cpu, *why)
             now = start
 
     def _works(self, thread: int, now: int) -> bool:
@@ -157,8 +174,8 @@ class _Walk:
             start = max(start, begins[at])
         if state == "sleeping":
             return self._slept(known, row, thread, now)
-        part, owner = _ITSELF.get(state, ("computing", PROGRAM))
-        return (start, now, thread, cpu, part, owner), thread
+        why = known.itself(row, ("computing", PROGRAM))
+        return (start, now, thread, cpu, *why), thread
 
     def _slept(self, known: _Thread, row: int, thread: int, now: int) -> tuple[tuple | None, int]:
         start, waker = known.start[row], known.woken_by[row]

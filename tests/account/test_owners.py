@@ -89,8 +89,8 @@ def test_what_a_thread_does_itself():
         (1, 10, 30, "sleeping", -1, 0, "timer"),
         (1, 30, 35, "runnable", 0),
         (1, 35, 45, "running", 0),
-        (1, 45, 60, "stopped", -1),
-        (1, 60, 70, "disk", -1),
+        (1, 45, 60, "stopped", -1, 77, "freezer"),
+        (1, 60, 70, "disk", -1, 0, "irq:nvme0q3"),
         (1, 70, 85, "sleeping", -1, 0, "irq:eth0"),
         (1, 85, 95, "runnable", 0),
         (1, 95, 100, "running", 0),
@@ -102,8 +102,8 @@ def test_what_a_thread_does_itself():
         ("quota", "quota"): 5,
         ("runnable", "idle CPU"): 6,
         ("runnable", "own thread work"): 4,
-        ("stopped", "stop signal"): 15,
-        ("disk", "disk"): 10,
+        ("stopped", "stop signal of freezer"): 15,
+        ("disk", "disk nvme0"): 10,
         ("waiting", "irq:eth0"): 15,
     }
 
