@@ -26,6 +26,7 @@ _NO_ROOM = {
     errno.EDQUOT: "this user's share of the disk (quota) is used up",
     errno.EROFS: "the file system can only be read",
     errno.EFBIG: "the file would be larger than this user may write",
+    errno.EIO: "the disk failed, or was taken away",
 }
 
 
@@ -40,6 +41,8 @@ def disk_error(error: OSError, path: str | Path) -> DiskError | None:
     fix = f"make room (see df -h {shlex.quote(str(folder))}); then the same command goes on"
     if error.errno == errno.EROFS:
         fix = "use a copy in a place where you may write"
+    elif error.errno == errno.EIO:
+        fix = "see what the kernel says of it (sudo dmesg | tail); then the same command goes on"
     why = "this file was not written; what is on disk already is whole"
     found = DiskError(_NO_ROOM[error.errno], where=path, why=why, fix=fix)
     found.errno, found.strerror, found.filename = error.errno, error.strerror, str(path)

@@ -10,7 +10,9 @@ import fcntl
 import os
 import random
 import resource
+import shutil
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
@@ -19,6 +21,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from nbhelpers.files import opened_folder
 from nbhelpers.injection.injector import THROTTLING
 from nbhelpers.machine import kernel
 from nbhelpers.records import read
@@ -285,12 +288,6 @@ def count(place: Place, outcome: Outcome, before: dict[str, str]) -> None:
     send(signal.SIGKILL, left)
 
 
-def complain(harness: Harness, outcome: Outcome) -> None:
-    """Words that are no message."""
-    failed = harness.process.returncode and "refused" not in harness.complaint()
-    note_words(harness, outcome, bool(failed))
-
-
 def note_words(harness: Harness, outcome: Outcome, wrong: bool = False) -> None:
     """Its last words, if they are known to be wrong, or a traceback but that of a Ctrl-C."""
     words = harness.complaint().strip()
@@ -299,23 +296,28 @@ def note_words(harness: Harness, outcome: Outcome, wrong: bool = False) -> None:
         outcome.remarks.append(words[-300:])
 
 
-def judge(place: Place, harness: Harness, outcome: Outcome, data: str = "data") -> None:
-    """Runs that were acknowledged and are not there, and words that are no message."""
+def judge(
+    place: Place, harness: Harness, outcome: Outcome, data: str = "data", answers: bool = False
+) -> None:
+    """Runs that were acknowledged and are not there, and words that are no message; `answers`: it
+    had to end well or with one.
+    """
     kept = read(place.folder / data / "runs.jsonl")
     fine = sum(row.get("status") == "ok" for row in kept.rows)
     outcome.acknowledged += harness.acknowledged()
     outcome.lost += max(0, harness.acknowledged() - fine) + len(kept.damage)
-    note_words(harness, outcome)
+    failed = harness.process.returncode and "refused" not in harness.complaint()
+    note_words(harness, outcome, bool(answers and failed))
 
 
-def resume(place: Place, outcome: Outcome, workload: str = "plain") -> None:
+def resume(place: Place, outcome: Outcome, runs: int = RUNS) -> None:
     """The same campaign again, which has to complete without a run twice."""
-    again = Harness(place, place.command(workload))
+    again = Harness(place, place.command("plain", runs))
     again.end()
     rows = read(place.folder / "data/runs.jsonl").rows
     numbers = [row["run"] for row in rows]
     fine = sum(row["status"] == "ok" for row in rows)
-    whole = "complete" in again.said() and len(set(numbers)) == len(numbers) and fine == RUNS
+    whole = "complete" in again.said() and len(set(numbers)) == len(numbers) and fine == runs
     if not whole:
         outcome.not_resumed += 1
         outcome.remarks.append(f"{fine} ok of {numbers}: {again.complaint().strip()[-300:]}")
@@ -350,7 +352,7 @@ def campaign(
     workload: str = "plain",
     runs: int = RUNS,
     through: Callable[[Place], list[str]] = lambda place: [],
-    loses: bool = True,
+    answers: bool = False,
     resumes: bool = True,
     **options: object,
 ) -> Iterator[Trial]:
@@ -360,8 +362,8 @@ def campaign(
     ----------
     through
         Words before the command, such as those of `unshare`.
-    loses, resumes
-        Whether lost runs are counted, and whether it goes on afterwards.
+    answers, resumes
+        Whether it has to end well or with a message, and whether it goes on afterwards.
     options
         Of `subprocess.Popen`.
     """
@@ -371,12 +373,9 @@ def campaign(
         trial = Trial(place, Harness(place, command, **options), Outcome())
         yield trial
         trial.harness.end()
-        if loses:
-            judge(place, trial.harness, trial.outcome)
-        else:
-            complain(trial.harness, trial.outcome)
+        judge(place, trial.harness, trial.outcome, answers=answers)
         if resumes:
-            resume(place, trial.outcome)
+            resume(place, trial.outcome, runs)
         count(place, trial.outcome, before)
         trial.complaint = trial.harness.complaint()
         trial.harness.close()
@@ -431,22 +430,69 @@ def by_workload(workload: str) -> Callable[[random.Random], Outcome]:
 
 
 def full_disk(which: str) -> Callable[[random.Random], Outcome]:
-    """A small disk for the data, the state or temporary files, in a mount namespace of its own."""
+    """A small disk for the data, the state or temporary files, in a mount namespace of its own.
+
+    It goes with its namespace, so what is on it is copied first; there the campaign goes on.
+    """
 
     def fault(draw: random.Random) -> Outcome:
         def mounted(place: Place) -> list[str]:
             target = "/dev/shm" if which == "shm" else str(place.folder / which)
             os.makedirs(target, exist_ok=True)
-            size = draw.choice(["4k", "8k", "16k", "32k"])
-            script = f'mount -t tmpfs -o size={size} tmpfs "$0" && exec "$@"'
+            size = draw.choice(["4k", "8k", "16k"])
+            script = (
+                f'mount -t tmpfs -o size={size} tmpfs "$0" || exit;'
+                f' "$@"; status=$?; cp -rT "$0" {place.folder}/kept; exit $status'
+            )
             return ["unshare", "--mount", "sh", "-c", script, target]
 
-        runs = 40 if which == "data" else RUNS
-        with campaign(draw, runs=runs, through=mounted, loses=False, resumes=False) as trial:
-            pass
+        runs = 20 if which == "data" else RUNS
+        with campaign(draw, runs=runs, through=mounted, answers=True) as trial:
+            trial.harness.end()
+            if which == "data":
+                _moved(trial.place.folder / "kept", trial.place.folder / "data")
         return trial.outcome
 
     return fault
+
+
+def _moved(kept: Path, data: Path) -> None:
+    """In the place of a folder that a disk was mounted on."""
+    data.rmdir()
+    kept.rename(data)
+
+
+SHUTDOWN, NO_FLUSH = 0x8004587D, struct.pack("I", 2)  # FS_IOC_SHUTDOWN; its log is not written
+
+
+def power_cut(draw: random.Random) -> Outcome:
+    """The ext4 of the data stops at a random moment, without what was not forced to disk."""
+
+    def mounted(place: Place) -> list[str]:
+        image, data = place.folder / "disk", place.folder / "data"
+        data.mkdir()
+        with image.open("wb") as file:
+            file.truncate(16 << 20)
+        subprocess.run(["mkfs.ext4", "-q", image], check=True)
+        subprocess.run(["mount", "-o", "loop", image, data], check=True)
+        (data / "lost+found").rmdir()
+        return []
+
+    with campaign(draw, through=mounted, answers=True) as trial:
+        image, data = trial.place.folder / "disk", trial.place.folder / "data"
+        try:
+            if trial.harness.has_begun():
+                time.sleep(draw.uniform(0, 1.2))
+                with opened_folder(data) as handle:
+                    fcntl.ioctl(handle, SHUTDOWN, NO_FLUSH)
+            trial.harness.end()
+        finally:
+            subprocess.run(["umount", data], check=True)
+        subprocess.run(["mount", "-o", "loop", image, data], check=True)
+        shutil.copytree(data, data.with_name("kept"))
+        subprocess.run(["umount", data], check=True)
+        _moved(data.with_name("kept"), data)
+    return trial.outcome
 
 
 # the mount alone is read-only, and only in a namespace of its own: others go on tracing
@@ -462,7 +508,7 @@ READ_ONLY += [
 def read_only_tracefs(draw: random.Random) -> Outcome:
     """The campaign traces, where nobody may write what is traced."""
 
-    with campaign(draw, "traced", through=lambda place: READ_ONLY, loses=False) as trial:
+    with campaign(draw, "traced", through=lambda place: READ_ONLY, answers=True) as trial:
         pass
     if "tracefs" not in trial.complaint:
         trial.outcome.tracebacks += 1
@@ -531,7 +577,7 @@ def short_of(what: str) -> Callable[[random.Random], Outcome]:
         resource.setrlimit(number, (value, value))
 
     def fault(draw: random.Random) -> Outcome:
-        with campaign(draw, runs=20, loses=False, resumes=False, preexec_fn=limited) as trial:
+        with campaign(draw, runs=20, answers=True, preexec_fn=limited) as trial:
             pass
         return trial.outcome
 
@@ -550,7 +596,6 @@ def out_of_memory(draw: random.Random) -> Outcome:
 
         with campaign(draw, preexec_fn=enter) as trial:
             pass
-        trial.outcome.tracebacks = 0  # MemoryError from an import is Python's own word
     finally:
         _removed(group)
     return trial.outcome
@@ -605,6 +650,8 @@ def kinds() -> dict[str, Callable[[random.Random], Outcome]]:
             found["out of memory"] = out_of_memory
         if os.access("/sys/fs/cgroup/cpuset/tasks", os.W_OK) and (os.cpu_count() or 1) > 1:
             found["CPU taken away"] = cpu_taken_away
+        if os.access("/dev/loop-control", os.W_OK) and shutil.which("mkfs.ext4"):
+            found["power cut"] = power_cut
         if not _read_only_refused():
             found["read-only tracefs"] = read_only_tracefs
     found["clock step"] = clock_step
@@ -621,6 +668,7 @@ def not_tried() -> dict[str, str]:
     """Kinds that are not tried here, and why."""
     here = kinds()
     reasons = {"disk full: data": "mounting takes root"}
+    reasons["power cut"] = "there is no loop device, or no mkfs.ext4"
     for name, controller in (("out of memory", "memory"), ("CPU taken away", "cpuset")):
         reasons[name] = f"there is no {controller} controller of version 1 to write to"
     reasons["read-only tracefs"] = f"tracefs is not made read-only here: {_read_only_refused()}"

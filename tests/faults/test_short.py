@@ -23,7 +23,7 @@ MORE = [
     "SIGKILL after the last run",
     "workload: twice",
     "SIGSTOP, SIGKILL to supervisor",
-    "SIGINT to harness",
+    "power cut",
     "disk full: data",
     "little: file size",
     "clock step",
