@@ -11,8 +11,7 @@ import pandas as pd
 from .known_counters import known_names
 
 FEWEST = 3  # runs of a level; rarer ones are one level together
-MOST_LEVELS = 40
-MOST_NUMBERS = 16  # levels of whole numbers that are looked at as places, too
+MOST_RARE = 0.2  # share of the runs that may be of rare levels
 OTHERS = "others"
 
 
@@ -55,13 +54,12 @@ def category_of(column: pd.Series) -> Category | str:
 
 
 def numbered(name: str, values: np.ndarray) -> Category | None:
-    """A column of a few whole numbers as a category: a CPU, a node. None: it is none."""
+    """A column of whole numbers that return as a category: a CPU, a node. None: it is none."""
     levels = np.unique(values)
-    if not 3 <= levels.size <= MOST_NUMBERS or (levels != np.round(levels)).any():
+    if levels.size < 3 or (levels != np.round(levels)).any():
         return None
     found = _levels(name, pd.Series(values.astype(int)).map(str))
-    whole = isinstance(found, Category) and OTHERS not in found.levels
-    return found if whole and isinstance(found, Category) else None
+    return found if isinstance(found, Category) else None
 
 
 def _levels(name: str, texts: pd.Series) -> Category | str:
@@ -69,8 +67,7 @@ def _levels(name: str, texts: pd.Series) -> Category | str:
     if len(counts) < 2:
         return "does not vary"
     rare = counts.index[counts < FEWEST]
-    common = counts.index.difference(rare)
-    if len(common) > MOST_LEVELS or (len(common) < 2 and len(rare) > 1):
+    if len(rare) > 1 and counts[rare].sum() > MOST_RARE * len(texts):
         return f"a text: {len(counts)} different values"
     pooled = texts.where(~texts.isin(rare), OTHERS)
     codes, levels = pd.factorize(pooled, sort=True)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from scipy.special import betainc
 from scipy.stats import chi2, norm
 
 from ..statistics.order import standard_ranks
@@ -32,12 +33,15 @@ class Table:
         n × k: standard ranks of the columns.
     levels, starts, degrees
         n × levels of all categories; where each category begins; its levels less one.
+    sizes
+        Runs of each level.
     """
 
     ranks: np.ndarray
     levels: np.ndarray
     starts: np.ndarray
     degrees: np.ndarray
+    sizes: np.ndarray
 
     @classmethod
     def of(cls, values: np.ndarray, categories: Sequence[Category] = ()) -> "Table":
@@ -50,6 +54,7 @@ class Table:
             levels.astype(np.float32),
             np.cumsum(widths) - widths,
             widths - 1,
+            (levels > 0).sum(axis=0),
         )
 
     def flattened(self, *order: Any) -> "Table":
@@ -115,7 +120,7 @@ class Search:
     """
 
     def __init__(self, table: Table, times: np.ndarray, slow: np.ndarray, classes: bool = True):
-        self.table, self.times = table, times
+        self.table, self.times, self.share_slow = table, times, float(slow.mean())
         self.rows = standardised(np.column_stack([standard_ranks(times), slow.astype(float)])).T
         # of each row of outcomes, the log of what its share of the error is less
         self.handicaps = np.zeros(len(self.rows)) if classes else np.log([1.0, NO_CLASS])
@@ -145,7 +150,8 @@ class Search:
 
     def largest(self, orders: np.ndarray, table: Table, rows: np.ndarray) -> np.ndarray:
         """The best score of each rearrangement (count × n) of the rows of outcomes."""
-        per = max(1, LARGEST // (max(table.ranks.shape[1], 1) * len(rows)))
+        width = table.ranks.shape[1] + table.levels.shape[1]
+        per = max(1, LARGEST // (max(width, 1) * len(rows)))
         parts = [
             self._largest(rows[:, orders[first : first + per]], table)
             for first in range(0, len(orders), per)
@@ -161,18 +167,30 @@ class Search:
             strongest = np.abs(flat @ table.ranks).max(axis=1).reshape(rows, count)
             best = np.maximum(best, self._scores(strongest / np.sqrt(size)).max(axis=0))
         if table.levels.shape[1]:
-            scores = self._category_scores(flat).max(axis=1).reshape(rows, count)
+            scores = self._category_scores(outcomes).max(axis=2)
             best = np.maximum(best, (scores - self.handicaps[:, None]).max(axis=0))
         return best
 
     def _category_scores(self, rows: np.ndarray) -> np.ndarray:
-        """Kruskal and Wallis's statistic of each row and category, as a score."""
+        """Scores of the categories (first axis as the rows, last axis a category): by Kruskal and
+        Wallis's statistic, and by the level that has more of the slow runs than its share.
+        """
         table = self.table
         if not table.levels.shape[1]:
-            return np.zeros((len(rows), 0))
-        heights = np.add.reduceat((rows @ table.levels) ** 2, table.starts, axis=1)
-        p_values = chi2.logsf(heights, table.degrees)
-        return -(p_values + np.log(table.degrees.size / self._share("category")))
+            return np.zeros((*rows.shape[:-1], 0))
+        sums = rows @ table.levels
+        heights = np.add.reduceat(sums**2, table.starts, axis=-1)
+        log_p = chi2.logsf(heights, table.degrees)
+        worst = np.minimum.reduceat(self._level_log_p(sums[-1]), table.starts, axis=-1)
+        log_p[-1] = np.minimum(log_p[-1], worst + np.log(table.degrees + 1)) + np.log(2)
+        return -(log_p + np.log(table.degrees.size / self._share("category")))
+
+    def _level_log_p(self, sums: np.ndarray) -> np.ndarray:
+        """Log of the binomial chance that a level has as many slow runs, from sums of labels."""
+        share, sizes = self.share_slow, self.table.sizes
+        slow = sizes * share + sums * np.sqrt(sizes * share * (1 - share))
+        chance = betainc(np.clip(slow, 1e-9, sizes), sizes - np.clip(slow, 0, sizes) + 1, share)
+        return np.log(np.maximum(chance, 1e-300))
 
     def _share(self, kind: str) -> float:
         """The share of the error; a family that is not there leaves its own to the other."""

@@ -39,6 +39,16 @@ def test_a_cause_is_found_through_a_period():
     assert explain(runs).factors.iloc[0]["factor"] == "culprit"
 
 
+def test_one_bad_place_of_many_is_found_by_four_runs():
+    random = np.random.default_rng(4)
+    cpu = np.r_[np.full(4, 63), np.arange(296) % 63][random.permutation(300)]
+    seconds = random.normal(1, 0.02, 300) * np.where(cpu == 63, 1.3, 1)
+    for place in (cpu, [f"node{number}" for number in cpu]):
+        runs = pd.DataFrame({"seconds": seconds, "x": random.normal(size=300), "place": place})
+        first = explain(runs, permutations=200).factors.iloc[0]
+        assert first["factor"] == "place" and first["direction"].endswith("63")
+
+
 @pytest.mark.parametrize("named", [True, False], ids=["texts", "numbers"])
 def test_a_category_that_separates_is_found(named):
     random = np.random.default_rng(3)
