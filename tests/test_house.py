@@ -55,7 +55,7 @@ def test_every_dependency_is_imported_and_what_is_for_tests_is_not_for_users():
     """
     # by `noisebook lab`, by the kernel, by the built modules, by notebooks
     started = {"jupyterlab", "ipykernel", "cffi", "seaborn"}
-    modules = {"scikit-learn": "sklearn", "pyyaml": "yaml"}
+    modules = {"scikit-learn": "sklearn", "pyyaml": "yaml", "vl-convert-python": "vl_convert"}
     text = "\n".join(path.read_text() for path in (REPOSITORY / "nbhelpers").rglob("*.py"))
     for name in set(PROJECT["dependencies"]) - started:
         module = modules.get(name, name)

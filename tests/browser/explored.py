@@ -11,8 +11,6 @@ import pandas as pd
 
 # Controls by their labels, in order, in each notebook that has an explorer.
 EXPLORED = {
-    "10-trace-collection": {"part of the run": "span", "kind": "list", "source": "list"},
-    "15-account": {"run, slowest first": "choice"},
     "20-delta-config": {
         "longest events taken": "choice",
         "length of each event ×": "choice",
@@ -21,6 +19,7 @@ EXPLORED = {
     "50-attribution": {"cutoff": "choice"},
     "70-noise-signatures": {"frequency": "choice", "duration": "choice", "ranks": "choice"},
 }
+LINKED = {"15-account"}  # with a linked view of runs
 PLACES = ((0.1, 0.4), (0.9, 0.6))  # along a slider, where drags of each handle end
 RIGHT_LEFT, DOWN_UP = ("ArrowRight", "ArrowLeft"), ("ArrowDown", "ArrowUp")
 MOVES = 25  # of the mouse in a drag
@@ -191,6 +190,23 @@ def operate(explorer: OnPage) -> None:
         (_operate_list if kind == "list" else _operate_slider)(explorer, number)
     _operate_all(explorer)
     assert explorer.box.evaluate(_TOO_WIDE) == []
+
+
+def choose_a_run(page) -> None:
+    """The third of the list, in a linked view: its dot becomes the large one, within 0.3 s."""
+    view = page.locator(".linked-view")
+    view.scroll_into_view_if_needed()
+    choice, large = view.locator("select"), view.locator("g.mark-symbol path[stroke='black']")
+    before = large.get_attribute("aria-label")
+    began = time.monotonic()
+    choice.select_option(index=2)
+    page.wait_for_function(
+        "([box, old]) => box.querySelector(\"g.mark-symbol path[stroke='black']\")"
+        ".getAttribute('aria-label') != old",
+        arg=[view.element_handle(), before],
+    )
+    print(f"linked view: {time.monotonic() - began:.2f} s")
+    assert f"run: {choice.input_value()};" in large.get_attribute("aria-label")
 
 
 def _operate_slider(explorer: OnPage, number: int) -> None:

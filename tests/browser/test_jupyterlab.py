@@ -7,7 +7,7 @@ import pytest
 from nbhelpers.study import NOTEBOOKS
 
 from ..test_lab import STAGES, has_the_shipped_answer
-from .explored import EXPLORED, OnPage, operate, table
+from .explored import EXPLORED, LINKED, OnPage, choose_a_run, operate, table
 from .lab import Notebook
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
@@ -23,6 +23,8 @@ def test_a_notebook_runs_in_jupyterlab_and_its_explorer_follows(opened, server, 
         assert not state["errors"] and state["run"] == state["cells"]
         if stage in EXPLORED:
             explores(notebook, stage)
+        if stage in LINKED:
+            choose_a_run(notebook.page)
         assert not notebook.said
         has_the_shipped_answer(server[2], stage)
     finally:
@@ -44,4 +46,4 @@ def test_every_notebook_with_an_explorer_is_operated():
     has_one = {
         path.stem for path in NOTEBOOKS.glob("*.ipynb") if "import explore_" in path.read_text()
     }
-    assert has_one == set(EXPLORED)
+    assert has_one == set(EXPLORED) | LINKED

@@ -8,13 +8,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from nbhelpers.account.table import PARTS
-from nbhelpers.errors import InputError
-from nbhelpers.explorers import explore_config, explore_cutoff, explore_scale, explore_trace
-from nbhelpers.explorers.account import _account
+from nbhelpers.explorers import explore_config, explore_cutoff, explore_runs, explore_scale
 from nbhelpers.explorers.config import planned
 from nbhelpers.explorers.scale import slowdowns
 from nbhelpers.noise.signature import Signature
+from nbhelpers.page import write_page
 from nbhelpers.simulation import patterns, signature_on_ranks, simulate
 
 
@@ -44,14 +42,6 @@ def events():
     for name in ("kind", "source", "policy", "interrupted"):
         table[name] = table[name].astype("category")
     return table
-
-
-@pytest.fixture
-def traced():
-    seconds = [0.080, 0.100, 0.085]
-    return pd.DataFrame(
-        {"run": [1, 2, 3], "seconds": seconds, "region_seconds": seconds, "status": "ok"}
-    )
 
 
 @pytest.fixture
@@ -95,31 +85,54 @@ def test_a_stage_shows_the_twin_and_a_person_the_slider(runs, monkeypatch):
     assert [type(item).__name__ for item in shown] == ["VBox", "HTML"]
 
 
-def test_the_trace_shows_the_slowest_and_the_median_run(events, traced):
-    explorer = explore_trace(events, traced)
-    view = explorer.view(part=(30.0, 60.0))
-    inside = events[(events.start_ns < 60e6) & (events.end_ns > 30e6)]
-    for source in ("kworker/1:0", "local_timer"):
-        row = re.search(f"<th>{source}</th>(.*?)</tr>", view, re.S)[1]
-        mine = inside[inside["source"] == source]
-        by_hand = [mine.loc[mine["run"] == run, "duration_ns"] for run in (2, 3)]
-        expected = [f"{n}" for one in by_hand for n in (len(one), round(one.sum() / 1e3))]
-        assert re.findall(r"<td>(\d+)</td>", row) == expected
-    assert "local_timer" not in explorer.view(part=(30.0, 60.0), kind="thread")
-    assert "No event" in explorer.view(part=(92.0, 93.0), kind="thread")
-    assert explorer.twin().count("data-view=") == 4
-    with pytest.raises(InputError, match="1 traced run"):
-        explore_trace(events[events.run == 1], traced)
+@pytest.fixture
+def linked(runs):
+    """60 runs of which every third is slow: `backupd` had its CPU; time lines of runs 1 and 2."""
+    seconds = runs.set_index("run")["seconds"]
+    backupd = 1e3 * (seconds - seconds.min())
+    owned = pd.DataFrame({("runnable", "backupd"): backupd, ("computing", "the program"): 100.0})
+    had = pd.DataFrame({"run": [1, 1, 1, 2], "cpu": 0, "start_ns": [0, 40, 50, 0]})
+    had = had.assign(end_ns=[40, 50, 90, 80], name=["work", "backupd", "work", "work"])
+    had[["start_ns", "end_ns"]] *= 1_000_000
+    runs = runs.assign(wall_seconds=runs["seconds"])
+    return explore_runs(runs, owned, had.assign(is_program=had["name"] == "work"))
 
 
-def test_the_account_says_how_much_longer_a_run_took():
-    random = np.random.default_rng(2)
-    by_run = pd.DataFrame(random.integers(1, 9, (6, 8)), [4, 2, 5, 1, 3, 0], list(PARTS))
-    view = _account(by_run.rename_axis("run"), by_run.iloc[2:].mean(), 5)
-    longer = by_run.loc[5].sum() - by_run.iloc[2:].sum(axis=1).mean()
-    assert f"Place 3 of 6: {by_run.loc[5].sum() / 1e3:.3f} s, {longer:.1f} ms longer" in view
-    waiting = re.search(r"waiting</th>\s*<td>([\d.]+)", view)[1]
-    assert float(waiting) == by_run.loc[5, "waiting"]
+def test_a_run_is_shown_beside_the_ordinary_ones(linked, runs):
+    spec = linked.chart.to_dict()
+    tables = [pd.DataFrame(rows) for rows in spec["datasets"].values()]
+    account = next(table for table in tables if "owner" in table).set_index(["run", "owner"])["ms"]
+    seconds = runs.set_index("run")["seconds"]
+    slowest = int(seconds.idxmax())
+    usual = seconds[seconds.between(*seconds.quantile([0.25, 0.75]))].mean()
+    longer = account[slowest, "CPU had by backupd"]
+    assert longer == pytest.approx(1e3 * (seconds.max() - usual), abs=1e-3)
+    assert (slowest, "computing") not in account
+    lines = next(table for table in tables if "from_ms" in table)
+    assert lines.query("run == 1")["who"].tolist() == ["the program", "backupd", "the program"]
+    counters = next(table for table in tables if "counter" in table)
+    assert counters.query("run == @slowest")["counter"].iloc[0] == "minor_faults"
+
+
+def test_a_click_on_a_dot_shows_its_run(linked, runs, tmp_path, opened):
+    """On a page whose policy forbids `eval` and everything from elsewhere."""
+    path = write_page(tmp_path / "view.html", "runs", linked._repr_html_())
+    page, said = opened.new_page(viewport={"width": 1280, "height": 800}), []
+    page.on("console", lambda message: said.append(message.text))
+    page.on("pageerror", lambda error: said.append(str(error)))
+    page.goto(path.as_uri())
+    dots = page.locator("g.mark-symbol.role-mark path")
+    chosen, line = page.locator(".linked-view select"), page.locator("[aria-label*='who: backupd']")
+    dots.first.wait_for()
+    assert dots.count() == len(runs)
+    assert chosen.input_value() == str(runs["seconds"].idxmax()) and not line.count()
+    dots.nth(1).click(force=True)
+    line.wait_for()
+    assert chosen.input_value() == "1"
+    chosen.select_option("2")
+    line.wait_for(state="detached")
+    assert not said
+    page.close()
 
 
 def test_the_config_costs_what_its_events_sum_to(events):
