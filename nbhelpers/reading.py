@@ -9,7 +9,9 @@ import gzip
 import io
 import json
 import os
+import resource
 import stat
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -27,6 +29,8 @@ MOST_YAML_BYTES = 4 << 20
 MOST_YAML_VALUES, MOST_YAML_DEPTH = 100_000, 50
 _CHUNK = 1 << 22
 _ROWS = 1 << 16  # of a batch
+_SPARE = 256 << 20
+_LIMITED = threading.RLock()  # a limit holds for all threads
 _GZIP = b"\x1f\x8b"
 
 
@@ -217,8 +221,9 @@ def read_parquet(
 ) -> "pd.DataFrame":
     """Read a Parquet file.
 
-    It is unpacked batch by batch, and no further than `most`: 300 bytes of such a file may hold
-    400 million rows, and what its footer says of its size need not be true.
+    It is unpacked batch by batch, and no further than `most`; meanwhile this process finds no more
+    memory than twice that and 256 MiB. 600 bytes of such a file may hold one text of 18 kB 60,000
+    times, and what its footer says of its size need not be true.
 
     Raises
     ------
@@ -226,8 +231,9 @@ def read_parquet(
         The file is missing, unreadable, larger than `most` bytes, packed or unpacked, or no such
         table.
     """
-    with refusing(f"not a readable {what}", path):
-        return unpacked_parquet(path, what, most).to_pandas()
+    with refusing(f"not a readable {what}", path), _little_memory(path, what, most):
+        table = unpacked_parquet(path, what, most)
+        return table.to_pandas(split_blocks=True, self_destruct=True)
 
 
 def unpacked_parquet(
@@ -241,9 +247,13 @@ def unpacked_parquet(
     """
     from pyarrow import Table, parquet
 
-    with refusing(f"not a readable {what}", path), open_regular(path, what, most) as file:
+    with (
+        refusing(f"not a readable {what}", path),
+        open_regular(path, what, most) as file,
+        _little_memory(path, what, most),
+    ):
         size, batches = 0, []
-        with parquet.ParquetFile(file) as packed:
+        with parquet.ParquetFile(file, pre_buffer=False) as packed:
             for batch in packed.iter_batches(_ROWS, columns=columns, use_threads=False):
                 size += max(
                     batch.nbytes, 8 * batch.num_rows * batch.num_columns
@@ -253,3 +263,24 @@ def unpacked_parquet(
                 batches.append(batch)
             empty = packed.schema_arrow.empty_table().select(columns or packed.schema_arrow.names)
             return Table.from_batches(batches, empty.schema).unify_dictionaries()
+
+
+@contextmanager
+def _little_memory(path: str | Path, what: str, most: int) -> Iterator[None]:
+    """This process finds no more memory than for a table of `most` bytes and its copy."""
+    import pyarrow
+
+    with _LIMITED:
+        before, pool = resource.getrlimit(resource.RLIMIT_AS), pyarrow.default_memory_pool()
+        pyarrow.allocate_buffer(64)  # with the first, this pool reserves a GiB of addresses
+        taken = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+        limits = [taken + 2 * most + _SPARE, *(one for one in before if one >= 0)]
+        pyarrow.set_memory_pool(pyarrow.system_memory_pool())
+        resource.setrlimit(resource.RLIMIT_AS, (min(limits), before[1]))
+        try:
+            yield
+        except MemoryError:
+            raise _too_much(f"the {what} is larger than {most:,} bytes in memory", path) from None
+        finally:
+            resource.setrlimit(resource.RLIMIT_AS, before)
+            pyarrow.set_memory_pool(pool)

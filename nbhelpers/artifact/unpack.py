@@ -24,6 +24,7 @@ from ..study import adopted_profile_file, shared_file
 from .crate import FORMAT, MANIFEST, METADATA
 
 _MOST_ZIP = 1 << 40
+_MOST_RATIO, _ALWAYS_FINE = 100, 64 << 20  # bytes unpacked for one packed; texts have 3 to 20
 _NO_ARTIFACT = "what make artifact writes is expected: a zip, not unpacked"
 _DAMAGED = (
     zipfile.BadZipFile,
@@ -58,7 +59,7 @@ class Source:
         """
         try:
             if self.archive.getinfo(name).file_size > MOST_BYTES:
-                raise self._too_large(name)
+                raise _too_large(f"{name} in it would have more than {MOST_BYTES:,}", self.path)
             # never more than its directory says: zipfile stops there
             return self.archive.read(name)
         except KeyError:
@@ -70,13 +71,14 @@ class Source:
                 f"{name} in it is damaged: {error}", where=self.path, fix=_COPY_AGAIN
             ) from None
 
-    def _too_large(self, name: str) -> InputError:
-        return InputError(
-            f"{name} in it would have more than {MOST_BYTES:,} bytes",
-            where=self.path,
-            why="it would fill the memory",
-            fix="ask who sent it for another: make artifact writes none such",
-        )
+
+def _too_large(what: str, where: Path) -> InputError:
+    return InputError(
+        f"{what} bytes",
+        where=where,
+        why="it would fill the memory or the disk",
+        fix="ask who sent it for another: make artifact writes none such",
+    )
 
 
 @contextmanager
@@ -86,7 +88,7 @@ def opened(path: str | Path) -> Iterator[Source]:
     Raises
     ------
     InputError
-        There is none, it was cut, or it names a file outside.
+        There is none, it was cut, it names a file outside, or becomes more than 100 times as large.
     """
     path = Path(path)
     try:
@@ -103,6 +105,10 @@ def opened(path: str | Path) -> Iterator[Source]:
     with archive:
         for entry in archive.infolist():
             _require_inside(entry, path)
+        most = max(_MOST_RATIO * path.stat().st_size, _ALWAYS_FINE)
+        # its directory says it truly: zipfile reads no further
+        if sum(entry.file_size for entry in archive.infolist()) > most:
+            raise _too_large(f"its files would have more than {most:,}", path)
         yield Source(path, archive)
 
 

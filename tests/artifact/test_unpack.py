@@ -150,6 +150,20 @@ def test_a_file_that_is_not_listed_is_refused(archive):
     refused(archive, "data/00-machine/more.json is not listed")
 
 
+def test_a_zip_that_would_fill_the_disk_is_refused(archive):
+    """Its files are listed, with the right digests."""
+    metadata = json.loads(zipfile.ZipFile(archive).read("ro-crate-metadata.json"))
+    zeros, names = bytes(20 << 20), [f"data/10-trace-collection/{n}" for n in range(4)]
+    digest = hashlib.sha256(zeros).hexdigest()
+    metadata["@graph"] += [{"@id": name, "sha256": digest} for name in names]
+    large = changed(archive, **{"ro-crate-metadata.json": json.dumps(metadata).encode()})
+    with zipfile.ZipFile(large, "a", zipfile.ZIP_DEFLATED) as packed:
+        for name in names:
+            packed.writestr(name, zeros)
+    assert large.stat().st_size < 600_000
+    refused(large, "its files would have more than 67,108,864 bytes")
+
+
 def test_another_zip_and_another_folder_are_refused(tmp_path, monkeypatch):
     live_in(tmp_path / "here", monkeypatch)
     with zipfile.ZipFile(tmp_path / "a.zip", "w") as packed:
