@@ -21,6 +21,7 @@ TIGHT = 0.7  # correlation with the run time that a consequence has, where no ra
 IN_STEP = 0.98  # correlation with the run time from which a counter is the run time in other units
 CLEAR = 4  # standard errors: a total that changes this clearly is not fixed work
 RISES = 2  # standard errors from which a total is asked why it rises
+FEWEST_COUNTED = 6  # runs with a count, and without, from which its beginning is looked for
 FIXED_WORK = "fixed work over the run time: the rate falls because the run is longer"
 (
     USABLE,
@@ -31,7 +32,10 @@ FIXED_WORK = "fixed work over the run time: the rate falls because the run is lo
     IN_OTHER_UNITS,
     ON_THE_LINE,
     OFF_THE_LINE,
-) = range(8)
+    FALLS,
+    ROUNDED,
+    FROM_A_LIMIT,
+) = range(11)
 REASONS = {
     BOTH: (
         "its total rises and its rate falls, as a longer run alone would have it: as the run time"
@@ -46,6 +50,12 @@ REASONS = {
         " {error:.2f} among the fast runs)"
     ),
     OFF_THE_LINE: "{name} is used: in slow runs it leaves the line of the fast ones",
+    FALLS: (
+        "a consequence: constant work over the run time to the power {power:.2f} ({within:.2f} ±"
+        " {error:.2f} among the fast runs)"
+    ),
+    ROUNDED: "a consequence: in each run a multiple of the run time, rounded",
+    FROM_A_LIMIT: "a consequence: counts what the run is longer than a limit that slow runs pass",
 }
 
 
@@ -56,6 +66,7 @@ class Forms:
         self.names = [str(name) for name in columns]
         self.columns, self.values, self.times, self.slow = columns, columns.to_numpy(), times, slow
         self.codes = np.zeros(self.values.shape[1], int)
+        self._jumps = np.zeros(self.codes.size, bool)
         place = {name: number for number, name in enumerate(self.names)}
         rates = [name for name in self.names if name.endswith(RATE)]
         both = [name for name in rates if name.removesuffix(RATE) in place]
@@ -92,9 +103,10 @@ class Forms:
         self.strengths = self.scaled @ standard_ranks(self.values)
         self._judge_pairs()
         self._judge_rates()
-        self._judge_totals()
+        self._judge_rest()
+        self._judge_counts()
         follow = _followers(self.values, self.times) & np.isin(self.codes, (USABLE, ON_THE_LINE))
-        self.codes[follow] = IN_OTHER_UNITS
+        self.codes[follow & ~self._jumps] = IN_OTHER_UNITS
 
     def _judge_pairs(self) -> None:
         of_rate, of_total = self.strengths[self.rate], self.strengths[self.total]
@@ -122,20 +134,37 @@ class Forms:
         longer, _ = self._line(totals, self.alone)
         self.codes[self.alone[(of_rate > RISES) & longer]] = ON_THE_LINE
 
-    def _judge_totals(self) -> None:
-        """Totals whose rates are not in the table, as far as they can be told from levels."""
+    def _judge_rest(self) -> None:
+        """Totals whose rates are not in the table, as far as they can be told from levels; and
+        rates of any name: of these the reciprocal is judged, the time for a piece of the work.
+        """
         alone = np.setdiff1d(np.arange(len(self.names)), [*self.rate, *self.total, *self.alone])
-        values = self.values[:, alone]
-        asked = (self.strengths[alone] > RISES) & (values.min(axis=0) >= 0)
+        values, strengths = self.values[:, alone], self.strengths[alone]
+        falls = (strengths < -RISES) & (values.min(axis=0) > 0)
+        asked = falls | (strengths > RISES) & (values.min(axis=0) >= 0)
         asked &= np.array([kind_of(self.names[place]) in (None, "total") for place in alone], bool)
-        alone, values = alone[asked], values[:, asked]
+        alone, values, falls = alone[asked], values[:, asked], falls[asked]
         if not alone.size or self.times.min() <= 0:
             return
-        longer, _ = self._line(values, alone)
-        counts = (values == np.round(values)).all(axis=0)
+        values = np.where(falls, 1 / np.where(falls, values, 1), values)
+        longer, self._jumps[alone] = self._line(values, alone)
+        counts = (values == np.round(values)).all(axis=0) & ~falls
         law = np.array([self.power[place] for place in alone])
         tight = (self._correlation > TIGHT) & (law[:, 0] > 1 / PROPORTION)
         self.codes[alone[longer & (counts | tight)]] = ON_THE_LINE
+        self.codes[alone[longer & tight & falls]] = FALLS
+
+    def _judge_counts(self) -> None:
+        """Whole numbers that the run time alone gives, with the rates of them."""
+        if self.times.min() <= 0:
+            return
+        places = np.setdiff1d(np.arange(len(self.names)), [*self.rate, *self.alone])
+        places = places[self.scaled @ standard_ranks(self.values[:, places]) > RISES]
+        rates = dict(zip(self.total.tolist(), self.rate.tolist()))
+        for place in places.tolist():
+            code = _of_time(self.values[:, place], self.times)
+            if code != USABLE:
+                self.codes[[place, rates.get(place, place)]] = code
 
     def _line(self, totals: np.ndarray, *places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Which totals a longer run alone explains, and which leave the line."""
@@ -150,6 +179,28 @@ class Forms:
             powers = zip(law.across, law.within, law.within_error)
             self.power |= dict(zip(columns.tolist(), powers))
         return law.consequences(), law.jumps() & (totals.min(axis=0) >= 0)
+
+
+def _of_time(counts: np.ndarray, times: np.ndarray) -> int:
+    """ROUNDED or FROM_A_LIMIT, if these counts are no more than that; else USABLE."""
+    if counts.min() < 0 or (counts != np.round(counts)).any():
+        return USABLE
+    if counts.min() >= 1:
+        bounds = [(counts + up) / times for up in (0, 1, -0.5, 0.5, -1)]
+        exact = [bounds[low].max() <= bounds[high].min() for low, high in ((0, 1), (2, 3), (4, 0))]
+        return ROUNDED if any(exact) else USABLE
+    some = counts > 0
+    if min(some.sum(), (~some).sum()) < FEWEST_COUNTED or np.ptp(counts[some]) == 0:
+        return USABLE
+    # the line of times over counts lies between the two regressions: here the lower beginning
+    line = np.polyfit(times[some], counts[some], 1)
+    left = counts[some] - np.polyval(line, times[some])
+    begins, none = -line[1] / line[0] if line[0] > 0 else -np.inf, times[~some]
+    tight = 1 - left.var() / counts[some].var() > TIGHT
+    far = abs(times[some].mean() - begins) / times[some].std()
+    error = left.std() / max(line[0], 1e-300) * far / np.sqrt(some.sum())
+    least = max(none.mean() + RISES * error, np.quantile(none, 0.9))
+    return FROM_A_LIMIT if tight and begins > least else USABLE
 
 
 def _followers(values: np.ndarray, times: np.ndarray) -> np.ndarray:

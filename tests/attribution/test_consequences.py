@@ -60,3 +60,33 @@ def test_a_cause_that_rises_less_than_the_run_time_is_found_by_its_total():
     explanation = explain(runs.assign(other=random.normal(size=160)))
     assert explanation.factors.iloc[0]["factor"] == "faults"
     assert "leaves the line" in explanation.excluded["faults_per_s"]
+
+
+TIMED = {
+    "floor of 3 a second": lambda s, noise: np.floor(3 * s),
+    "rounded": lambda s, noise: np.round(7 * s),
+    "from a limit on": lambda s, noise: np.floor(50 * np.maximum(s - 1.2, 0)),
+    "instructions a cycle": lambda s, noise: 2 * noise / s,
+}
+WITH_RATES = ("floor of 3 a second", "from a limit on")
+
+
+@pytest.mark.parametrize("name", TIMED)
+def test_what_the_run_time_alone_gives_is_no_cause_under_any_name(name):
+    random = np.random.default_rng(5)
+    _, seconds = slow_times(random)
+    counter = TIMED[name](seconds, random.normal(1, 0.05, 160))
+    runs = pd.DataFrame({"seconds": seconds, "x": counter, "other": random.normal(size=160)})
+    if name in WITH_RATES:
+        runs["x_per_s"] = counter / seconds
+    columns, excluded = candidate_columns(runs)
+    assert list(columns) == ["other"] and "a consequence" in excluded["x"]
+
+
+def test_what_changes_in_step_with_the_classes_but_not_within_them_is_a_cause():
+    random = np.random.default_rng(6)
+    slow, seconds = slow_times(random, factor=1.3)
+    runs = pd.DataFrame({"seconds": seconds, "other": random.normal(size=160)})
+    runs["clock"] = np.where(slow, 2.3, 3.0) * random.normal(1, 0.01, 160)
+    runs["events"] = random.poisson(np.where(slow, 60 * (seconds - 1), 0))
+    assert {"clock", "events"} <= set(candidate_columns(runs, slow=slow)[0])
