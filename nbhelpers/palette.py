@@ -5,6 +5,7 @@ each for print without colour, the two widths of a figure, and the style file. T
 are what seaborn takes: ``palette=SIDES, markers=MARKERS, dashes=DASHES``.
 """
 
+import re
 import warnings
 from collections.abc import Iterable
 from pathlib import Path
@@ -12,6 +13,9 @@ from pathlib import Path
 PAGE_IN = 7.0  # width of a page's text, in inches
 COLUMN_IN = 3.33  # width of a column of a two-column paper
 STYLE = Path(__file__).with_name("noisebook.mplstyle")
+# what matplotlib writes as mathematics by itself, at an axis with a log scale
+_NUMBER = r"[-\u2212]?[\d.]+"
+_POWER = re.compile(rf"\$\\mathdefault{{({_NUMBER}\\times)?{_NUMBER}(\^{{{_NUMBER}}})?}}\$")
 
 BLUE, VERMILION, GREEN, PURPLE = "#0072B2", "#D55E00", "#009E73", "#CC79A7"
 ORANGE, SKY, GREY, BLACK = "#E69F00", "#56B4E9", "#999999", "#000000"
@@ -130,6 +134,20 @@ def use_style(seed: int = 0) -> None:
     import numpy
 
     matplotlib.style.use(STYLE)
+    names_as_they_are()
     # seaborn's grids lay themselves out, which is said of every one
     warnings.filterwarnings("ignore", "The figure layout has changed to tight", UserWarning)
     numpy.random.seed(seed)
+
+
+def names_as_they_are() -> None:
+    r"""From now on no text of a figure is mathematics, but for powers of ten at an axis.
+
+    A thread may be named ``$\frac$kd``, and seaborn lays a figure out before we see it.
+    """
+    from matplotlib.text import Text
+
+    def is_power(text: Text) -> bool:
+        return _POWER.fullmatch(text.get_text()) is not None
+
+    Text.get_parse_math = is_power  # type: ignore[method-assign, assignment]

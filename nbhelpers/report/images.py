@@ -6,25 +6,14 @@ import io
 import threading
 from typing import TYPE_CHECKING
 
+from ..palette import names_as_they_are
+
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 DRAWING = threading.RLock()  # pyplot has one state for all threads
 _DPI = 130  # a dot a pixel of a page, at _LARGER
 _LARGER = 1.35  # than in print
-
-
-def plain_texts(figure: "Figure") -> None:
-    """Draw the texts of a figure as they are: a thread named ``$\\frac$kd`` is no mathematics.
-
-    What matplotlib itself writes as mathematics, the powers of ten at an axis, stays.
-    """
-    from matplotlib.text import Text
-
-    for axes in figure.axes:  # the labels of ticks have no text before
-        axes.get_xticklabels(which="both"), axes.get_yticklabels(which="both")
-    for text in figure.findobj(Text):
-        text.set_parse_math("\\mathdefault" in text.get_text())
 
 
 def embedded(figure: "Figure", alternative: str) -> str:
@@ -43,7 +32,7 @@ def embedded(figure: "Figure", alternative: str) -> str:
     content = io.BytesIO()
     width_in = _LARGER * float(figure.get_size_inches()[0])
     with DRAWING:
-        plain_texts(figure)
+        names_as_they_are()
         figure.set_dpi(_DPI)  # savefig would draw twice, the first time for the layout alone
         made = {"metadata": {"Software": None}, "pil_kwargs": {"compress_level": 1}}
         FigureCanvasAgg(figure).print_png(content, **made)

@@ -19,12 +19,11 @@ import pandas as pd
 from ..empty import UNKNOWN, why_empty
 from ..errors import InputError
 from ..files import write_atomically, write_json
-from ..palette import PAGE_IN
+from ..palette import PAGE_IN, names_as_they_are
 from ..reading import read_csv, read_json
 from ._blank import blank_figure
 from ._printed import NO_ROWS, fragment, latex, printed
 from .appearance import POINTS, style
-from .images import plain_texts
 
 EXACT = "%.10g"
 _NO_DATES = {
@@ -191,7 +190,7 @@ def save_figure(
         figure = blank_figure(why)
     _fit_page(figure)
     with style():
-        plain_texts(figure)
+        names_as_they_are()
         for kind, metadata in _NO_DATES.items():
             write_atomically(folder / f"{name}.{kind}", _drawn(figure, kind, metadata))
     plt.close(figure)

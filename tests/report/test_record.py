@@ -7,10 +7,11 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
+import seaborn as sns
 
 from nbhelpers.empty import because
 from nbhelpers.errors import InputError
-from nbhelpers.palette import PAGE_IN
+from nbhelpers.palette import PAGE_IN, use_style
 from nbhelpers.report import published_table, save_figure, save_table
 from nbhelpers.report.record import records
 
@@ -50,16 +51,17 @@ def test_a_figure_is_no_wider_than_a_page(tmp_path, runs):
 
 
 def test_a_name_with_dollars_is_no_mathematics_and_powers_of_ten_are(tmp_path):
-    """A task may be named so; it ended the stage that drew it."""
+    """A task may be named so; it ended the stage that drew it, or seaborn's layout."""
     name = r"$\frac$kd"
-    figure, axes = plt.subplots()
-    axes.bar([name], [100.0], label=name)
-    axes.set_yscale("log")
-    axes.legend()
-    axes.text(0, 10, name)
-    save_figure(figure, "named", "A caption.", pd.DataFrame({"x": [1]}), tmp_path)
-    assert [label.get_text() for label in axes.get_xticklabels()] == [name]
-    assert all(label.get_parse_math() for label in axes.get_yticklabels() if label.get_text())
+    table = pd.DataFrame({"source": [name], "count": [100.0]})
+    use_style()
+    grid = sns.relplot(table, x="source", y="count", hue="source", col="source")
+    grid.set(yscale="log", ylim=(1, 1000))
+    save_figure(grid.figure, "named", "A caption.", table, tmp_path)
+    assert [label.get_text() for label in grid.ax.get_xticklabels()] == [name]
+    powers = [label for label in grid.ax.get_yticklabels() if label.get_text()]
+    assert powers and all(label.get_parse_math() for label in powers)
+    assert not grid.ax.set_title(r"$\mathdefault{\frac}$").get_parse_math()
 
 
 def test_table_text_is_escaped(tmp_path):
