@@ -42,4 +42,5 @@ def correlation_groups(strength: np.ndarray) -> list[np.ndarray]:
 
 
 def _correlation(values: np.ndarray) -> np.ndarray:
-    return np.abs(np.corrcoef(values, rowvar=False))
+    centred = values - np.nanmean(values, axis=0)  # a gap is at 0: associated with nothing
+    return np.abs(np.corrcoef(np.nan_to_num(centred), rowvar=False))

@@ -12,7 +12,7 @@ import pandas as pd
 from ..errors import InputError
 from ..outcomes import DIRECTIONS, Outcome, outcome_of, reported
 from .categories import Category, category_of, numbered
-from .consequences import USABLE, Forms
+from .consequences import Forms
 from .known_counters import RATE, kind_of, known_names
 
 MOST_MISSING = 0.2  # share of runs
@@ -52,7 +52,7 @@ def candidate_columns(
     Returns
     -------
     columns
-        DataFrame of floats, a row a run; missing values are filled with the column's median.
+        DataFrame of floats, a row a run; what is missing stays so.
     excluded
         Reason for each column that is excluded, of any type.
 
@@ -83,9 +83,9 @@ class Screen:
     Attributes
     ----------
     columns
-        Those of numbers that may explain the outcome; missing values are filled with the median.
+        Those of numbers that may explain the outcome; what is missing stays so.
     categories
-        Those of names or places that may.
+        Those of names or places that may, and whether a column is missing ("NAME is missing").
     numeric
         Names of all columns of numbers that vary and have values.
     times
@@ -108,22 +108,21 @@ class Screen:
         reasons = {name: excluded_by_name(name, exclude, known) for name in self._names}
         self._reasons = {name: reason for name, reason in reasons.items() if reason}
         numbers = _numbers(runs, [name for name in self._names if name not in self._reasons])
+        gaps = _missing(numbers.isna())
         self._reasons |= _unusable(numbers)
         numbers = numbers.drop(columns=[name for name in numbers if name in self._reasons])
         self.numeric = list(numbers.columns)
-        filled = numbers.fillna(numbers.median()) if numbers.isna().to_numpy().any() else numbers
         if slow is None:
             slow = self.times > np.percentile(self.times, 75) if self.times.size else np.zeros(0)
-        forms = Forms(filled, self.times, np.asarray(slow, bool))
-        self._reasons |= forms.reasons()
-        self.columns = filled.iloc[:, np.flatnonzero(forms.codes == USABLE)]
-        self.categories = self._categories(runs, filled)
+        self._reasons |= _of_forms(numbers, self.times, np.asarray(slow, bool))
+        self.columns = numbers.drop(columns=[name for name in numbers if name in self._reasons])
+        self.categories = gaps + self._categories(runs)
 
-    def _categories(self, runs: pd.DataFrame, filled: pd.DataFrame) -> list[Category]:
-        """Columns of texts that are categories, and those of a few whole numbers."""
+    def _categories(self, runs: pd.DataFrame) -> list[Category]:
+        """Columns of texts that are categories, and those of whole numbers."""
         found = []
         for name in self._names:
-            if name in self._reasons or name in filled.columns:
+            if name in self._reasons or name in self.numeric:
                 continue
             category = category_of(runs[name])
             if isinstance(category, str):
@@ -136,6 +135,29 @@ class Screen:
     def excluded(self) -> dict[str, str]:
         """Why columns are excluded, in the order of the table."""
         return {name: self._reasons[name] for name in self._names if name in self._reasons}
+
+
+def _missing(gaps: pd.DataFrame) -> list[Category]:
+    """Whether a column is missing, as a category; of columns with the same gaps one stands."""
+    both = (gaps.sum() >= FEWEST_DIFFERENT) & ((~gaps).sum() >= FEWEST_DIFFERENT)
+    gaps = gaps.loc[:, both]
+    found = {gaps[name].to_numpy().tobytes(): name for name in reversed(list(gaps))}
+    return [
+        Category(f"{name} is missing", ("present", "missing"), gaps[name].to_numpy(int))
+        for name in reversed(found.values())
+    ]
+
+
+def _of_forms(numbers: pd.DataFrame, times: np.ndarray, slow: np.ndarray) -> dict[str, str]:
+    """Why columns are consequences, judged in the runs that have them."""
+    there, reasons = numbers.notna(), dict[str, str]()
+    alike: dict[bytes, list[str]] = {}
+    for name in numbers:
+        alike.setdefault(there[name].to_numpy().tobytes(), []).append(name)
+    for names in alike.values():
+        rows = there[names[0]].to_numpy()
+        reasons |= Forms(numbers.loc[rows, names], times[rows], slow[rows]).reasons()
+    return reasons
 
 
 def _places(columns: pd.DataFrame) -> list[str]:

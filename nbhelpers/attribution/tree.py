@@ -71,6 +71,6 @@ def separations(values: np.ndarray, slow: np.ndarray) -> np.ndarray:
     """Chance that a slow run has the larger value than a fast one, for each column (area under the
     ROC curve).
     """
-    ranks = rankdata(values, axis=0)
-    count = slow.sum()
-    return (ranks[slow].sum(axis=0) - count * (count + 1) / 2) / (count * (slow.size - count))
+    ranks, there = rankdata(values, axis=0, nan_policy="omit"), ~np.isnan(values)
+    count, others = there[slow].sum(axis=0), there[~slow].sum(axis=0)
+    return (np.nansum(ranks[slow], axis=0) - count * (count + 1) / 2) / (count * others)

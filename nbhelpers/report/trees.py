@@ -106,7 +106,7 @@ def _draw_tree(axes: Any, explanation: Explanation, runs: pd.DataFrame) -> None:
     from sklearn.tree import plot_tree
 
     columns = runs[explanation.features].astype(float)
-    counts = _counts(explanation, columns.fillna(columns.median()).to_numpy(np.float32))
+    counts = _counts(explanation, columns.to_numpy(np.float32))
     boxes = plot_tree(explanation.tree, ax=axes, fontsize=8, impurity=False, node_ids=True)
     for box in boxes:
         text = box.get_text()

@@ -115,14 +115,15 @@ def is_sorted(values: np.ndarray) -> bool:
 
 def standard_ranks(values: np.ndarray) -> np.ndarray:
     """Ranks with mean 0 and standard deviation 1 (0 throughout if all are equal), of a vector or of
-    each column.
+    each column. A missing value has no rank: 0, which is associated with nothing.
     """
     if not len(values):
         return np.asarray(values, dtype=float)
     from scipy.stats import rankdata
 
-    ranks = rankdata(values, axis=0)
-    ranks = ranks - ranks.mean(axis=0)
+    ranks, some = rankdata(values, axis=0, nan_policy="omit"), ~np.isnan(values)
+    means = np.where(some, ranks, 0).sum(axis=0) / np.maximum(some.sum(axis=0), 1)
+    ranks = np.where(some, ranks - means, 0)
     return ranks / np.maximum(ranks.std(axis=0), 1e-12)
 
 

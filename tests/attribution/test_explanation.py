@@ -167,7 +167,12 @@ def test_missing_counters(planted):
     runs.loc[:3, "cause_per_s"] = np.nan
     kept, excluded = candidate_columns(runs)
     assert "missing in 33%" in excluded["noise0_per_s"]
-    assert kept["cause_per_s"].notna().all()
+    assert kept["cause_per_s"].isna().sum() == 4  # no gap is filled
+    assert explain(runs).factors.iloc[0]["factor"].startswith("cause")
+    slow = runs["seconds"] > 0.48
+    runs["noise1_per_s"] = runs["noise1_per_s"].mask(slow & (runs["run"] % 3 > 0))
+    found = explain(runs.drop(columns=runs.filter(regex="cause|copy")))
+    assert found.factors.iloc[0]["factor"] == "noise1_per_s is missing"
 
 
 def test_too_few_runs_say_so(noise):
