@@ -77,6 +77,7 @@ $(call after,40-mitigations,20-delta-config)
 $(call after,42-fairness,40-mitigations)
 $(call after,50-attribution,10-trace-collection 35-planted-anomaly)
 $(call after,82-this-machine-at-scale,00-machine 10-trace-collection)
+$(call after,95-machines,00-machine 40-mitigations 60-openmp-variability)
 $(S)/90-paper.done: $(filter-out %/90-paper.done,$(DONE))
 AGAIN = $(python) -m pytest --lf --lfnf=none# what failed beside others, once more, alone
 CHECK_ALL = PY=$(python) sh tests/check.sh

@@ -31,7 +31,7 @@ from .reading import read_json
 from .schemas import jsonschema
 from .stage_line import outlook, shown, stage_seconds
 from .stage_records import record_of
-from .study import NO_STAGES, PAPER, STARTER, Study, notebook_files
+from .study import MACHINES, NO_STAGES, PAPER, STARTER, Study, notebook_files
 
 if TYPE_CHECKING:
     from .studies.program_study import ProgramStudy
@@ -156,13 +156,32 @@ def run_program_study(program_study: "ProgramStudy", parameters: dict) -> Path:
     InputError
         a name that the notebook does not declare.
     """
+    return _run_in(program_study.folder, STARTER, parameters, "why.html")
+
+
+def run_comparison(studies: list[Path]) -> Path:
+    """Execute the notebook that sets machines side by side; return its page, in a folder of these
+    studies.
+
+    Parameters
+    ----------
+    studies
+        Zips of ``make artifact``, or folders such as ``build/quick``.
+    """
+    paths = [str(path.absolute()) for path in studies]
+    name = "-".join([*(path.stem for path in studies), digest(*paths)[:8]])
+    folder = results() / "compared" / name
+    return _run_in(folder, MACHINES, {"studies": paths, "folder": str(folder)}, "compared.html")
+
+
+def _run_in(folder: Path, stage: str, parameters: dict, name: str) -> Path:
+    """Execute a notebook that has a folder of its own; return its page, `name`."""
     from .page import export_page
 
-    folder = program_study.folder
-    check_parameters(STARTER, parameters, notebook_of(STARTER))
-    executed, page = folder / f"{STARTER}.ipynb", folder / "why.html"
-    with shown(STARTER):
-        _execute(STARTER, executed, parameters)
+    check_parameters(stage, parameters, notebook_of(stage))
+    executed, page = folder / f"{stage}.ipynb", folder / name
+    with shown(stage):
+        _execute(stage, executed, parameters)
     export_page(executed, page, hide_code=True)
     return page
 

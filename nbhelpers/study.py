@@ -39,8 +39,10 @@ _CAPTION = re.compile(r"^\*\*(?:Table|Figure) `([\w-]+)`\.\*\* (.+?)(?=\n\s*\n|\
 _MOST_BYTES = 2**20  # of a file that may hold notes
 PAPER = "90-paper"
 STARTER = "01-your-program"  # for one's own program
+MACHINES = "95-machines"  # side by side
 NO_STAGES = (STARTER, "02-workbench", "contents")  # notebooks that are no stage of the paper
 PROFILES = ("here", "smoke", "quick", "full", "paper", "record", "recorded")
+_IN_A_FOLDER = {STARTER: "your program", MACHINES: "studies of several machines, compared on"}
 _SAME_VALUES = {"here": "quick", "record": "recorded"}  # profiles that differ in their data only
 
 
@@ -415,7 +417,7 @@ class Header:
     def _provenance(self) -> str:
         study, machine = self.study, self.study.machine["machine"]
         facts = [
-            "your program" if study.folder else f"profile {study.profile}",
+            _IN_A_FOLDER[study.stage] if study.folder else f"profile {study.profile}",
             *(["regenerated from the recorded campaign"] if study.recorded_only else []),
             machine["cpu_model"],
             f"{len(machine['cpus'])} CPUs",

@@ -5,6 +5,7 @@
 import hashlib
 import json
 import lzma
+import re
 import shutil
 import stat
 import zipfile
@@ -205,15 +206,26 @@ def _digests(metadata: bytes, source: Source) -> dict[str, str]:
     return listed
 
 
-def checked_files(source: Source) -> Iterator[tuple[str, bytes]]:
+def checked_files(
+    source: Source, wanted: re.Pattern[str] | None = None
+) -> Iterator[tuple[str, bytes]]:
     """Each file that the crate lists, checked by its digest: (name, bytes).
+
+    Parameters
+    ----------
+    source
+        The open zip.
+    wanted
+        Only those whose whole name it matches; None: all.
 
     Raises
     ------
     InputError
         It is no whole artifact.
     """
-    yield from _checked(source, _digests(source.read(METADATA), source))
+    listed = _digests(source.read(METADATA), source)
+    chosen = {name: value for name, value in listed.items() if not wanted or wanted.fullmatch(name)}
+    yield from _checked(source, chosen)
 
 
 def _checked(source: Source, digests: dict[str, str]) -> Iterator[tuple[str, bytes]]:

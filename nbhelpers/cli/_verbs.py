@@ -57,6 +57,27 @@ def verify(arguments: SimpleNamespace) -> Answer:
     return Answer(report(findings), [asdict(one) for one in findings], 4 if damaged else 0)
 
 
+def compare(arguments: SimpleNamespace) -> Answer:
+    from ..answers import read_answer
+    from ..artifact.machines import open_studies
+    from ..reading import read_csv
+    from ..stages import run_comparison
+
+    paths = [Path(path) for path in arguments.paths]
+    if len(paths) < 2:
+        fix = "noisebook compare A.zip B.zip, with zips of make artifact or folders as build/quick"
+        raise InputError("one study has nothing beside it", fix=fix)
+    machines = open_studies(paths)
+    page = run_comparison(paths)
+    results = page.parent / "results"
+    findings = read_csv(results / "findings.csv").set_index("finding")
+    said = [read_answer(results / "found.json").answer.sentence, f"Open {_relative(page)}"]
+    return Answer(
+        "\n".join([findings.to_string(), "", *said]),
+        {"machines": [asdict(one) for one in machines], "findings": _rows(findings), "page": page},
+    )
+
+
 def pack(arguments: SimpleNamespace) -> Answer:
     from ..artifact.crate import pack_study
     from ..artifact.names import KEEP, Names, names_here

@@ -50,6 +50,8 @@ REPOSITORY = Path(__file__).resolve().parents[2]
         (["ab", "--new-env", "A=1"], "which program?"),
         (["ab", "--new-mitigation", "jemaloc", "--", "true"], "one of jemalloc"),
         (["run", "--shell", "true", "--", "true"], "give one of them"),
+        (["compare", "build/quick"], "noisebook compare A.zip B.zip"),
+        (["compare", "a.zip", "b.zip"], "cannot read it"),
         (["lab", "--profile", "nosuch"], "there is no profile 'nosuch'"),
         (["doctor", "--", "true"], "unexpected extra argument (true)"),
         (["run", "--region", "mark", "--", "true"], "marks"),
