@@ -12,9 +12,9 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from ..errors import Unavailable
+from ..errors import SettingError, Unavailable
 from . import guardian, kernel, run_groups
-from ._watch import is_ours
+from ._watch import is_ours, state_folder
 
 # Below them only folders are used that belong to this user alone: `scratch_folder`.
 ON_DISK = ("/var/tmp",)  # nosec B108 (/tmp often lies in memory)
@@ -153,7 +153,8 @@ def scratch_folder(*places: str) -> Path:
     Parameters
     ----------
     places
-        Where it may lie, the best first; then on a disk, and where temporary files do.
+        Where it may lie, the best first; then on a disk, where temporary files do, and beside the
+        journals of settings.
 
     Returns
     -------
@@ -164,8 +165,7 @@ def scratch_folder(*places: str) -> Path:
     Unavailable
         There is no place for it, or somebody else has taken its name.
     """
-    for parent in (*places, *ON_DISK, tempfile.gettempdir()):
-        folder = _scratch_in(parent)
+    for folder in _scratch_folders(*places):
         with contextlib.suppress(OSError):
             folder.mkdir(mode=0o700, exist_ok=True)
             if is_ours(folder, PRIVATE):
@@ -178,8 +178,13 @@ def scratch_folder(*places: str) -> Path:
     )
 
 
-def _scratch_in(parent: str) -> Path:
-    return Path(parent) / f"noisebook-scratch-{os.geteuid()}"
+def _scratch_folders(*places: str) -> Iterator[Path]:
+    """Where it may lie; last among this user's own files, where nobody else can take its name."""
+    parents = [*places, *ON_DISK, tempfile.gettempdir()]
+    with contextlib.suppress(SettingError):
+        parents.append(str(state_folder()))
+    for parent in dict.fromkeys(parents):
+        yield Path(parent) / f"noisebook-scratch-{os.geteuid()}"
 
 
 def remove_scratch() -> list[str]:
@@ -190,8 +195,7 @@ def remove_scratch() -> list[str]:
     A sentence for each that was removed.
     """
     removed: list[str] = []
-    for parent in dict.fromkeys((*ON_DISK, IN_MEMORY, tempfile.gettempdir())):
-        folder = _scratch_in(parent)
+    for folder in _scratch_folders(IN_MEMORY):
         with contextlib.suppress(OSError):
             if is_ours(folder, PRIVATE):
                 removed += [

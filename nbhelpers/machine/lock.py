@@ -21,7 +21,7 @@ from ..progress import task
 INHERITED = "NOISEBOOK_LOCK"
 # Minimal systems lack the first, or have it for root only. The file is empty; no link is followed.
 COMMON = ("/run/lock", "/tmp", "/dev/shm")  # nosec B108
-_TRIES = 5
+_TRIES, _MAKING_S = 5, 1  # of a file that another user makes just now
 _LONGEST = 300  # bytes of a signature
 
 
@@ -84,8 +84,9 @@ def lock_path() -> Path:
             raise _no_lock(folder, error) from None
         return folder / "measuring.lock"
     for common in COMMON:
-        if _for_everybody(common):
-            return Path(common) / "noisebook-measuring.lock"
+        path = Path(common) / "noisebook-measuring.lock"
+        if _for_everybody(common) and _free_or_a_lock(path):
+            return path
     raise Unavailable(
         "there is no folder where all users could find the measuring lock",
         where=", ".join(COMMON),
@@ -99,6 +100,17 @@ def _for_everybody(folder: str) -> bool:
     with contextlib.suppress(OSError):
         return bool(os.stat(folder).st_mode & stat.S_IWOTH) and os.access(folder, os.W_OK | os.X_OK)
     return False
+
+
+def _free_or_a_lock(path: Path) -> bool:
+    """Whether nothing stands there, or a file that all users can open: else its maker would stop
+    them all, and each user must come to the same answer.
+    """
+    with contextlib.suppress(FileNotFoundError):
+        found = path.lstat()
+        everybody = found.st_mode & 0o666 == 0o666 or time.time() - found.st_ctime < _MAKING_S
+        return stat.S_ISREG(found.st_mode) and everybody
+    return True
 
 
 def _inherited(wanted: str) -> bool:
@@ -156,7 +168,7 @@ def _take(handle: int, kind: int, wait: bool) -> None:
         raise Unavailable(
             message,
             why="two measurements at the same time would disturb each other",
-            fix="wait until it has ended",
+            fix="wait until it has ended; with NOISEBOOK_STATE=FOLDER you have a lock of your own",
         )
     with task(f"waiting: {message}", urgent=True):
         fcntl.flock(handle, kind)
@@ -176,9 +188,21 @@ def _sign(handle: int, doing: str) -> None:
 
 
 def _holder(handle: int) -> str:
-    """Who signed the lock last: process, purpose, user, since when; if that process lives."""
-    signed = ""
-    with contextlib.suppress(OSError):
-        signed = os.pread(handle, _LONGEST, 0).decode(errors="replace").partition("\n")[0]
-    pid = re.match(r"process (\d+) ", signed)
-    return signed if pid and os.path.exists(f"/proc/{pid[1]}") else "another measurement"
+    """Who holds the lock: what a live process signed; where the kernel names another one, as all
+    users can write the file, that one's number and user.
+    """
+    signed = os.pread(handle, _LONGEST, 0).decode(errors="replace").partition("\n")[0]
+    signer = re.match(r"process (\d+) ", signed)
+    holders = _holders(os.fstat(handle).st_ino)
+    if signer and signer[1] in (holders or os.listdir("/proc")):
+        return signed
+    for pid in holders:
+        with contextlib.suppress(OSError):
+            return f"process {pid} of user {os.stat(f'/proc/{pid}').st_uid}"
+    return "another measurement"
+
+
+def _holders(inode: int) -> list[str]:
+    """Processes that hold a flock on a file, as far as they are seen from here."""
+    rows = map(str.split, Path("/proc/locks").read_text().splitlines())
+    return [row[4] for row in rows if row[1] == "FLOCK" and row[5].endswith(f":{inode}")]

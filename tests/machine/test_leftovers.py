@@ -329,6 +329,20 @@ def test_the_next_folder_in_memory_sweeps_the_last(state):
     assert not folder.path.exists()
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="another user's folders are made")
+def test_names_that_another_user_has_taken_stop_nobody(state, tmp_path, monkeypatch):
+    monkeypatch.setattr(leftovers, "IN_MEMORY", str(tmp_path / "memory"))
+    monkeypatch.setattr(leftovers, "ON_DISK", (str(tmp_path / "disk"),))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "tmp"))
+    for name in ("memory", "disk", "tmp"):
+        taken = tmp_path / name / f"noisebook-scratch-{os.geteuid()}"
+        taken.mkdir(parents=True)
+        os.chown(taken, 65534, 65534)
+    folder = leftovers.RunFolder("test")
+    assert folder.path.parent.parent == _watch.state_folder()
+    folder.close()
+
+
 def test_a_state_folder_that_somebody_else_may_have_laid_is_not_used(tmp_path, monkeypatch):
     """A link among temporary files, or a folder that everybody may write."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))

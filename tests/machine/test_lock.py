@@ -1,5 +1,6 @@
 """The measuring lock: between real processes, users and generations of them."""
 
+import fcntl
 import os
 import signal
 import subprocess
@@ -100,6 +101,14 @@ def test_a_signature_of_a_dead_process_names_nobody(tmp_path):
             assert lock._holder(file.fileno()).startswith(name)
 
 
+def test_who_holds_the_lock_is_named_whatever_stands_in_the_file(tmp_path):
+    path = tmp_path / "lock"
+    path.write_text(f"process {os.getppid()} (a stage) since 10:02\n")
+    with open(path) as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        assert lock._holder(file.fileno()) == f"process {os.getpid()} of user {os.geteuid()}"
+
+
 def test_the_death_of_the_holder_frees_the_lock(holder):
     process = holder()
     process.kill()
@@ -180,9 +189,11 @@ def test_a_link_is_not_followed(tmp_path, monkeypatch):
     assert (tmp_path / "victim").read_text() == "precious"
 
 
-@pytest.mark.parametrize("missing", ["not there", "for root only", "read-only"])
+@pytest.mark.parametrize(
+    "missing", ["not there", "for root only", "read-only", "a folder there", "a private file there"]
+)
 def test_without_a_common_folder_the_next_is_taken(tmp_path, monkeypatch, missing):
-    """Minimal systems and containers: each user must come to the same answer."""
+    """Minimal systems, containers, a user who takes our name: all must come to the same answer."""
     monkeypatch.delenv("NOISEBOOK_STATE", raising=False)
     monkeypatch.setenv("TMPDIR", "/nowhere")
     first, second = tmp_path / "lock", tmp_path / "tmp"
@@ -191,6 +202,11 @@ def test_without_a_common_folder_the_next_is_taken(tmp_path, monkeypatch, missin
     if missing != "not there":
         first.mkdir()
         first.chmod(0o755 if missing == "for root only" else 0o1777)
+    if missing == "a folder there":
+        (first / "noisebook-measuring.lock").mkdir()
+    if missing == "a private file there":
+        monkeypatch.setattr(lock, "_MAKING_S", 0)
+        (first / "noisebook-measuring.lock").touch(0o600)
     if missing == "read-only":
         if os.geteuid():
             pytest.skip("needs root")
