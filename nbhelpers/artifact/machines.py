@@ -97,14 +97,17 @@ def machine_studies(study: Study, paths: Sequence[str | Path] = ()) -> list[Mach
     Raises
     ------
     InputError
-        See `open_studies`.
+        There is none; see `open_studies`, too.
     """
     if paths:
         return open_studies(paths)
     recorded = shipped() / "data" / "recorded"
     others = [] if is_installed() else [recorded, *sorted((recorded / study.stage).glob("*"))]
     folders = dict.fromkeys([study.data.parent, *others])
-    return open_studies([one for one in folders if any(one.glob(f"**/{_MACHINE}"))])
+    if found := [one for one in folders if any(one.glob(f"**/{_MACHINE}"))]:
+        return open_studies(found)
+    fix = "noisebook compare A.zip B.zip, with zips of make artifact or folders such as build/quick"
+    raise InputError("nothing was measured here, and no study is shipped", fix=fix)
 
 
 def open_studies(paths: Sequence[str | Path]) -> list[MachineStudy]:
