@@ -181,7 +181,7 @@ def _run_in(folder: Path, stage: str, parameters: dict, name: str) -> Path:
     check_parameters(stage, parameters, notebook_of(stage))
     executed, page = folder / f"{stage}.ipynb", folder / name
     with shown(stage):
-        _execute(stage, executed, parameters)
+        _execute(stage, executed, parameters, Path.cwd())  # what a command's paths start from
     export_page(executed, page, hide_code=True)
     return page
 
@@ -232,10 +232,12 @@ def _provenance(study: Study, wanted: dict, began: float) -> dict:
     }
 
 
-def _execute(stage: str, notebook: Path, parameters: dict) -> dict[str, str]:
+def _execute(
+    stage: str, notebook: Path, parameters: dict, cwd: Path | None = None
+) -> dict[str, str]:
     """Execute a notebook; returns the files of ours that its kernel has loaded, with their digests.
 
-    It runs under a temporary name and takes its place only on success; a failed one is saved as
+    It runs in `cwd`, None: beside the notebooks, under a temporary name, and takes its place only on success; a failed one is saved as
     ``STAGE.failed.ipynb`` for reading.
     """
     jsonschema()  # for papermill, which takes three seconds more without
@@ -265,7 +267,7 @@ def _execute(stage: str, notebook: Path, parameters: dict) -> dict[str, str]:
                 str(running),
                 parameters=parameters,
                 kernel_name="python3",
-                cwd=str(source.parent),
+                cwd=str(cwd or source.parent),
                 progress_bar=False,
                 start_timeout=120,
                 config=Config(kernel),

@@ -3,7 +3,6 @@
 Reads what the stage wrote, each table once; owns the file of what could be replayed there.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -25,7 +24,6 @@ from ..outcomes import worst_first
 from ..reading import read_json
 from ..speed import read_speed, read_waits
 from ..tracing import each_trace, read_traces, stolen_times
-from ..tracing.campaign import OWNERS, each_recording
 from ..workloads import Workload, nbody
 
 _LIMITS = "replay-limits.json"
@@ -161,16 +159,6 @@ class Baseline:
         if self.accounted["cell"].eq(SAMPLED).all():
             return owned_ms(self.folder / "traces", self.accounted.head(0))
         return owned_ms(self.folder / "traces", self.accounted, self.folder / "speed")
-
-    def had(self, runs: Sequence[int]) -> pd.DataFrame:
-        """Who had each CPU in some runs (`cpu_owners`); of other traces than tracepoints the events
-        alone, so that the program is not among them.
-        """
-        traced, folder = self.traced[self.traced["run"].isin(runs)], self.folder / "traces"
-        tables = [tables[OWNERS] for tables in each_recording(folder, traced)]
-        events = self.events[self.events["run"].isin(runs)].rename(columns={"source": "name"})
-        tables = tables or [events.assign(is_program=False)]
-        return pd.concat(tables, ignore_index=True)
 
     @cached_property
     def losses(self) -> pd.DataFrame:

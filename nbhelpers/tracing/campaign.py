@@ -154,6 +154,18 @@ def read_states(folder: str | Path, runs: pd.DataFrame) -> pd.DataFrame:
     return because(table, states.NOT_RECORDED)
 
 
+def read_owners(folder: str | Path, runs: pd.DataFrame) -> pd.DataFrame:
+    """Who had each CPU in all finished runs (`cpu_owners`), one below the other.
+
+    Where they were not recorded by tracepoints the noise events stand for it: `name` is their
+    source, and the program is not among them.
+    """
+    tables = [tables[OWNERS] for tables in each_recording(folder, runs)]
+    if tables:
+        return pd.concat(tables, ignore_index=True)
+    return read_traces(folder, runs).rename(columns={"source": "name"}).assign(is_program=False)
+
+
 def each_recording(folder: str | Path, runs: pd.DataFrame) -> Iterator[Mapping[str, pd.DataFrame]]:
     """All tables of all finished runs, one run after the other: EVENTS, STOLEN, STATES, OWNERS.
 
