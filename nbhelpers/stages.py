@@ -237,8 +237,8 @@ def _execute(
 ) -> dict[str, str]:
     """Execute a notebook; returns the files of ours that its kernel has loaded, with their digests.
 
-    It runs in `cwd`, None: beside the notebooks, under a temporary name, and takes its place only on success; a failed one is saved as
-    ``STAGE.failed.ipynb`` for reading.
+    It runs in `cwd` (None: beside the notebooks) under a temporary name and takes its place only on
+    success; a failed one is saved as ``STAGE.failed.ipynb`` for reading.
     """
     jsonschema()  # for papermill, which takes three seconds more without
     import papermill

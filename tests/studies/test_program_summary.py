@@ -2,11 +2,14 @@
 
 import sys
 
+import pandas as pd
 import pytest
 
+from nbhelpers.attribution.who import SlowRuns
 from nbhelpers.machine import doctor
 from nbhelpers.studies.program_study import ProgramStudy, program_from_options
 from nbhelpers.studies.program_study.summary import COLUMNS, SEEN, terminal_text
+from nbhelpers.studies.program_study.took import Took
 
 # every fourth run has four times as much to do
 CODE = """import os, sys
@@ -30,3 +33,22 @@ def test_the_cause_comes_first_and_all_fits_25_lines(tmp_path):
     best = study.took.table.iloc[0]
     assert best["part"] == "computing" and best["explained_share"] == pytest.approx(1, abs=0.3)
     assert "They computed" in " ".join(lines[:3]) and f"({SEEN})" in " ".join(lines[:4])
+
+
+LONGER = "They computed 200 ms longer: more work"
+
+
+@pytest.mark.parametrize(
+    "name, low, said",
+    [
+        ("io_read_chars", 300.0, f"{LONGER}. They read 3 times as many bytes as any other run."),
+        ("io_read_chars", 101.0, f"{LONGER}, or a slower CPU."),
+        ("context_switches", 300.0, f"{LONGER}, or a slower CPU."),
+    ],
+)
+def test_runs_that_compute_longer_and_read_more_do_more_work(name, low, said):
+    row = {"slow_high": 400.0, "others_high": 100.0, "more": 200.0, "p_value": 0.001}
+    computed = row | {"part": "computing", "name": "the program", "slow_low": 200.0}
+    table = pd.DataFrame([computed, row | {"part": "counter", "name": name, "slow_low": low}])
+    slow = SlowRuns(pd.Series([False, True]), True, "", 1.0)
+    assert Took(slow, pd.DataFrame(), table, (0.1, 0.1)).words() == said

@@ -24,6 +24,13 @@ from ...measurement import consequences, rates
 from ...outcomes import Outcome
 
 _OF_RECORDERS = ("speed_", "wait_marks", "trace_")  # columns that say how much was recorded
+# counters of the program's own work: a slower CPU makes none of them larger
+_WORK = {
+    "instructions": "executed {} times as many instructions",
+    "io_read_chars": "read {} times as many bytes",
+    "io_write_chars": "wrote {} times as many bytes",
+    "minor_faults": "touched {} times as many new pages",
+}
 _LONGER = 1.05  # of user time: it is said
 
 
@@ -70,12 +77,25 @@ class Took:
         best, other, (slow_s, usual_s) = self.best, self.other_output, self.user_s
         if best is None:
             return ""
-        said = [in_words(best)]
+        said, more = [in_words(best)], self._more_work() if best["part"] in COMPUTED else ""
+        if more:
+            said = [f"{said[0].partition(':')[0].rstrip('.')}: more work.", more]
         if best["part"] in (*COMPUTED, "output") and slow_s > _LONGER * usual_s:
             said.append(f"Their user time is {slow_s:.3g} s, ordinary {usual_s:.3g} s.")
-        if best["part"] in COMPUTED and other is not None:
+        if best["part"] in COMPUTED and other is not None and not more:
             said.append(in_words(other))
         return " ".join(said)
+
+    def _more_work(self) -> str:
+        """By which counter each slow run did more than any other run; empty: by none."""
+        known = self.table[self.table["name"].isin(_WORK) & (self.table["part"] == "counter")]
+        times = known["slow_low"] / known["others_high"].where(known["others_high"] > 0)
+        more = known[(times > _LONGER) & (known["p_value"] <= CHANCE)]
+        if more.empty or not self.slow.is_class:
+            return ""
+        first = times[more.index].idxmax()
+        what = _WORK[known.loc[first, "name"]].format(f"{times[first]:.2g}")
+        return f"They {what} as any other run."
 
     def _first(self, chosen: pd.Series) -> pd.Series | None:
         if self.table.empty:
