@@ -24,6 +24,7 @@ from .errors import InputError, NoisebookError, Unavailable
 from .extras import stages as extra_stages
 from .files import digest, disk_error, to_json, write_atomically, write_json
 from .loaded import EXTENSION, LIST, digests, modules
+from .measurement.seal import sha256
 from .places import HOME, programs, results, shipped
 from .profiles import adopted, check_parameters, notebook_of, parameters_of
 from .progress import for_command
@@ -345,8 +346,21 @@ def _is_for_the_paper(path: Path) -> bool:
 
 
 def whole_digests(build: Path, stage: str) -> dict[str, str]:
-    """Digests of all that a stage made and measured: `noisebook verify` compares them."""
-    return {what: folder_digest(build / what / stage) for what in ("results", "data")}
+    """The SHA-256 of each file that a stage made or measured, by its path below `build`:
+    `noisebook verify` compares them.
+    """
+    folders = [build / "results" / stage, build / "data" / stage]
+    folders += [build / "paper"] if stage == PAPER else []
+    singles = (("notebooks", ".ipynb"), ("pages", ".html"), ("provenance", ".json"))
+    paths = [build / folder / f"{stage}{suffix}" for folder, suffix in singles]
+    paths += [path for folder in folders for path in folder.rglob("*")]
+    files = {path.relative_to(build): path for path in sorted(paths) if path.is_file()}
+    seen = {name: path for name, path in files.items() if not _is_hidden(name)}
+    return {name.as_posix(): sha256(path) for name, path in seen.items()}
+
+
+def _is_hidden(path: Path) -> bool:
+    return any(part[0] == "." for part in path.parts)
 
 
 def folder_digest(folder: Path) -> str:
@@ -357,7 +371,7 @@ def folder_digest(folder: Path) -> str:
 def files_digest(folder: Path, paths: Iterable[Path]) -> str:
     """Digest of the names and contents of these files of a folder, but for what is hidden."""
     files = {path.relative_to(folder): path for path in paths if path.is_file()}
-    seen = sorted(name for name in files if not any(part[0] == "." for part in name.parts))
+    seen = sorted(name for name in files if not _is_hidden(name))
     return digest(*(part for name in seen for part in (str(name), files[name].read_bytes())))
 
 

@@ -1,4 +1,4 @@
-"""Whether a study is whole: every record, every file of a run, and that tables follow from data.
+"""Whether a study is whole: every record, every file of a run and of a stage.
 
 Owns `noisebook verify`: what is checked, and what is said of it. Nothing is changed.
 """
@@ -12,9 +12,9 @@ from pathlib import Path
 from .artifact.unpack import checked_files, opened
 from .errors import InputError, NoisebookError
 from .measurement.seal import FILES, broken_promises
-from .reading import read_json
+from .reading import read_json, refusing
 from .records import SEAL, read
-from .stages import whole_digests
+from .stages import folder_digest, whole_digests
 
 WHOLE, DAMAGED = "whole", "damaged"
 
@@ -87,7 +87,8 @@ def examine(path: str | Path) -> list[Finding]:
 def _judged(what: str, look: Callable[[Path], tuple[list[str], str]], path: Path) -> Finding:
     """What is wrong there, or else what was counted."""
     try:
-        wrong, counted = look(path)
+        with refusing("this cannot be understood", path):
+            wrong, counted = look(path)
     except NoisebookError as error:
         wrong, counted = [f"{error.what} ({error.where})"], ""
     return Finding(what, DAMAGED if wrong else WHOLE, "; ".join(wrong) or counted)
@@ -100,14 +101,19 @@ def _artifact(path: Path) -> tuple[list[str], str]:
 
 
 def _stage(stamp: Path) -> tuple[list[str], str]:
-    """Data and results are those of its last execution, by their digests."""
-    now = whole_digests(stamp.parents[1], stamp.stem)
+    """All its files are those of its last execution, by their digests, and no other."""
+    build, then = stamp.parents[1], read_json(stamp)
+    if set(then) == {"results", "data"}:  # as they were written up to 2026: a digest a folder
+        now = {what: folder_digest(build / what / stamp.stem) for what in then}
+    else:
+        now = whole_digests(build, stamp.stem)
     wrong = [
-        f"its {what} are not those of its last execution"
-        for what, digest in read_json(stamp).items()
-        if now.get(what) != digest
+        f"{name} is missing" if name not in now else f"{name} was changed"
+        for name, digest in then.items()
+        if now.get(name) != digest
     ]
-    return wrong, "its tables are those that its data gave"
+    wrong += [f"{name} was added" for name in now if name not in then]
+    return wrong, f"{len(now)} files, as its last execution left them"
 
 
 def _campaign(folder: Path) -> tuple[list[str], str]:

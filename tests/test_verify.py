@@ -1,6 +1,7 @@
 """`noisebook verify`: what is whole passes, and each damage is named."""
 
 import json
+import random
 import shutil
 import subprocess
 import sys
@@ -9,7 +10,9 @@ from pathlib import Path
 import pytest
 
 from nbhelpers.errors import InputError
+from nbhelpers.files import write_atomically, write_json
 from nbhelpers.measurement import Attachment, Campaign, Cell, measure
+from nbhelpers.stages import folder_digest, whole_digests
 from nbhelpers.verify import DAMAGED, WHOLE, examine, report
 from nbhelpers.workloads import program
 
@@ -62,6 +65,11 @@ def without_files(campaign: Path) -> None:
     (campaign / "traces/run-000002.txt").write_text("of run 9")
 
 
+def of_other_words(campaign: Path) -> None:
+    path = campaign / "campaign.json"
+    path.write_text(path.read_text().replace("true", "tree"))
+
+
 def of_another(campaign: Path) -> None:
     measure("true", runs=4, folder=campaign.parent / "other")
     shutil.copy(campaign.parent / "other/runs.jsonl", campaign / "runs.jsonl")
@@ -74,6 +82,7 @@ def of_another(campaign: Path) -> None:
         (without_the_last, "runs.jsonl has 3 records, and had 4"),
         (lambda campaign: (campaign / "runs.jsonl").write_text(""), "has 0 records, and had 4"),
         (without_files, "run-000001.txt is missing; traces/run-000002.txt was changed"),
+        (of_other_words, "campaign.json was changed"),
         (lambda campaign: (campaign / "seal.json").write_text("{"), "its seal cannot be read"),
         (of_another, "runs.jsonl is not what was sealed"),
     ],
@@ -99,29 +108,60 @@ def test_a_campaign_that_grows_is_sealed_again(tmp_path: Path) -> None:
     assert only(tmp_path) == (WHOLE, "3 runs, 3 of them ok; sealed")
 
 
+class Stops(Attachment):
+    """As Ctrl-C does, before the first run of its cell."""
+
+    def before(self, workload) -> None:
+        raise KeyboardInterrupt
+
+
+def test_a_sealed_campaign_that_was_stopped_while_it_grew_is_whole(campaign: Path) -> None:
+    assert "campaign.json" in json.loads((campaign / "seal.json").read_text())["files"]
+    cells = [Cell(name, program(["true"]), attachments=(Stops(),)) for name in "ab"]
+    with pytest.raises(KeyboardInterrupt):
+        Campaign(campaign, cells, 4).run()
+    assert "b" in json.loads((campaign / "campaign.json").read_text())["cells"]
+    assert only(campaign)[0] == WHOLE
+
+
 def test_recorded_campaigns_of_before_there_were_checks_are_read(tmp_path: Path) -> None:
     findings = examine(RECORDED / "10-trace-collection")
     assert {finding.state for finding in findings} == {WHOLE}
     assert all("before records had checks" in finding.found for finding in findings)
 
 
-def test_the_tables_of_a_stage_are_those_that_its_data_gave(measured: Path) -> None:
-    from nbhelpers.stages import whole_digests
-
-    study = measured.parents[2]
-    results = study / "results/10-stage"
-    results.mkdir(parents=True)
-    (results / "table.csv").write_text("a\n1\n")
-    (study / "stamps").mkdir()
-    (study / "stamps/10-stage.whole").write_text(json.dumps(whole_digests(study, "10-stage")))
+def test_any_changed_bit_of_any_file_of_a_study_is_found(measured: Path, tmp_path: Path) -> None:
+    study, draw = tmp_path / "study", random.Random(1)
+    shutil.copytree(measured.parents[2], study)
+    stage = "90-paper"  # whose files are the paper's, too
+    (study / "data/10-stage").rename(study / "data" / stage)
+    for name in (f"results/{stage}/table.csv", "paper/index.html", f"notebooks/{stage}.ipynb"):
+        write_atomically(study / name, "some text")
+    for name in (f"pages/{stage}.html", f"provenance/{stage}.json"):
+        write_atomically(study / name, "some text")
+    write_json(study / f"stamps/{stage}.whole", whole_digests(study, stage))
     assert {finding.state for finding in examine(study)} == {WHOLE}
-    (results / "table.csv").write_text("a\n2\n")
-    [wrong] = [finding for finding in examine(study) if finding.state == DAMAGED]
-    assert (wrong.what, wrong.found) == (
-        "stage 10-stage",
-        "its results are not those of its last execution",
-    )
+    for path in (one for one in study.rglob("*") if one.is_file() and one.stat().st_size):
+        before = path.read_bytes()
+        for _ in range(2):
+            changed = bytearray(before)
+            changed[draw.randrange(len(changed))] ^= 1 << draw.randrange(8)
+            path.write_bytes(changed)
+            assert DAMAGED in {finding.state for finding in examine(study)}, path
+        path.write_bytes(before)
+    (study / "paper/more.html").write_text("")
     assert "1 of 2 are damaged" in report(examine(study))
+    assert "paper/more.html was added" in report(examine(study))
+
+
+def test_the_digests_of_folders_of_an_older_study_are_read(measured: Path) -> None:
+    study = measured.parents[2]
+    digests = {what: folder_digest(study / what / "10-stage") for what in ("results", "data")}
+    write_json(study / "stamps/10-stage.whole", digests)
+    assert {finding.state for finding in examine(study)} == {WHOLE}
+    write_json(study / "stamps/10-stage.whole", digests | {"data": "0"})
+    [wrong] = [finding for finding in examine(study) if finding.state == DAMAGED]
+    assert (wrong.what, wrong.found) == ("stage 10-stage", "data was changed")
 
 
 def test_a_folder_without_anything_is_an_error(tmp_path: Path) -> None:

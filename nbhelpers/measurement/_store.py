@@ -19,7 +19,7 @@ from ..reading import read_json
 from ..records import append_record, read_records, write_records
 from ._aside import aside_notes, listed, put_runs_aside, run_key
 from ._identity import FORMAT, portable_differences, stale_cells
-from .seal import break_seal, first_free_run, repaired
+from .seal import break_seal, first_free_run, release, repaired
 
 
 class Store:
@@ -145,6 +145,7 @@ class Store:
         if notes:
             settled["notes"] = notes
         if settled != recorded:
+            release(self.folder, "campaign.json")
             write_json(self.folder / "campaign.json", settled)
 
     def _campaign(self) -> dict:

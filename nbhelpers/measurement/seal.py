@@ -26,6 +26,8 @@ def seal_folder(folder: Path) -> None:
         size = (folder / name).stat().st_size
         same = name in known and known[name][0] == size
         files[name] = known[name] if same else [size, sha256(folder / name)]
+    what = folder / "campaign.json"
+    files[what.name] = [what.stat().st_size, sha256(what)]
     records = {}
     for name in FILES:
         if (folder / name).exists():
@@ -40,6 +42,13 @@ def seal_folder(folder: Path) -> None:
 def break_seal(folder: Path) -> None:
     """The records are about to be written anew."""
     (folder / SEAL).unlink(missing_ok=True)
+
+
+def release(folder: Path, name: str) -> None:
+    """A file is about to be written anew: the seal promises nothing of it until the next."""
+    sealed = read_seal(folder)
+    if sealed.get("files", {}).pop(name, None):
+        write_atomically(folder / SEAL, to_json(sealed))
 
 
 def read_seal(folder: Path) -> dict:
