@@ -71,8 +71,9 @@ $(DONE): $(S)/%.done: $(S)/%.wanted
 $(MADE): $(S)/%.made: $(S)/%.done ; @:
 after = $(1:%=$(S)/%.done): $(2:%=$(S)/%.made)
 $(call after,10-trace-collection 70-noise-signatures $(EXTRA_STAGES),00-machine)
-$(call after,15-account 20-delta-config 35-planted-anomaly 37-worst-runs,10-trace-collection)
-$(call after,30-injection,10-trace-collection 20-delta-config)
+$(call after,15-account 35-planted-anomaly,10-trace-collection)
+$(call after,20-delta-config 37-worst-runs,10-trace-collection 15-account)
+$(call after,30-injection,10-trace-collection 15-account 20-delta-config)
 $(call after,40-mitigations,20-delta-config)
 $(call after,42-fairness,40-mitigations)
 $(call after,50-attribution,10-trace-collection 35-planted-anomaly)

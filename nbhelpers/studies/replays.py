@@ -1,9 +1,6 @@
-"""Campaigns that replay noise configs: one injector a config, a folder for each set of them; and
-the word for what a replay brought back.
+"""Campaigns that replay noise configs: one injector a config, a folder for each set of them.
 
-Owns the gate: a replay is judged by the share of the excess that comes back, with undisturbed runs
-as the floor. The plain rival is the ratio to the recorded run: 0.99 of it where undisturbed runs
-take 0.98 is near it, and says nothing.
+What a replay brought back is judged in `known`.
 """
 
 from collections.abc import Sequence
@@ -11,54 +8,12 @@ from pathlib import Path
 
 import pandas as pd
 
-from ..answers import CANNOT_TELL, NO, YES
 from ..files import digest
 from ..injection import Injector
 from ..injection._lanes import Placement
 from ..measurement import Attachment, Campaign, Cell, recorded_runs
 from ..noise import NoiseConfig
-from ..statistics.claims import FEWEST_UNITS
 from ..workloads import Workload
-
-NOTHING = "nothing to replay"
-SLOW_SHARE = 0.05  # a run that took less longer than undisturbed ones is no anomaly
-WHOLE = 0.8, 1.25  # share of the excess: an interval within is a whole replay
-HALF = 0.5  # an interval below it: most did not come back
-
-
-def replay_word(share: float, low: float, high: float, excess: float, rounds: int) -> str:
-    """What a replay brought back, in a word.
-
-    Parameters
-    ----------
-    share, low, high
-        Share of the excess that came back, with its 95 % interval; undisturbed runs have 0.
-    excess
-        What the slow run took longer than undisturbed ones, as a share of these.
-    rounds
-        How many rounds the interval rests on.
-
-    Returns
-    -------
-    "nothing to replay", "yes", "no", "cannot tell here", or the part: where the whole interval is
-    above 0 and reaches a half, the replay did bring something back.
-
-    Examples
-    --------
-    >>> replay_word(0.98, 0.91, 1.05, 0.3, 20), replay_word(0.6, 0.5, 0.7, 0.3, 20)
-    ('yes', '60 % of it')
-    >>> replay_word(0.5, -0.2, 1.2, 0.01, 20), replay_word(0.1, -0.2, 0.4, 0.3, 20)
-    ('nothing to replay', 'no')
-    """
-    if not excess > SLOW_SHARE:
-        return NOTHING
-    if rounds < FEWEST_UNITS:
-        return CANNOT_TELL
-    if WHOLE[0] <= low and high <= WHOLE[1]:
-        return YES
-    if high < HALF:
-        return NO
-    return f"{100 * share:.0f} % of it" if low > 0 else CANNOT_TELL
 
 
 class Replays:

@@ -19,7 +19,7 @@ from ..noise.delta import ordinary_runs
 from ..noise.lost_time import loss_config, replayable_shares
 from ..outcomes import worst_first
 from ..tracing import with_stolen_time
-from .replays import SLOW_SHARE
+from .known import SLOW_SHARE
 
 UNDISTURBED, KERNEL, BOTH, LOSSES = "undisturbed", "kernel", "kernel and hypervisor", "losses"
 BY_TIME, REPLAYABLE = "by time", "replayable"

@@ -1,5 +1,8 @@
 """Page 15: the account of a real campaign, and of one whose speed was not recorded."""
 
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
 import pytest
 
 from nbhelpers.account.table import PARTS
@@ -12,6 +15,7 @@ from nbhelpers.reading import read_json
 from nbhelpers.speed import SpeedProbe
 from nbhelpers.stages import folder_digest
 from nbhelpers.studies.baseline import NOT_RECORDED, SAMPLED, Baseline, NoAccount, replay_limits
+from nbhelpers.studies.known import FILE, Known
 from nbhelpers.workloads import nbody
 from tests.cells import run_cells
 from tests.shown import Shown
@@ -31,8 +35,12 @@ def stage10(tmp_path_factory):
 
 
 def page(stage10: Baseline) -> dict:
-    shown = Shown()
-    return run_cells("15-account", "account", stage10=stage10, slowest=2, study=shown, found=shown)
+    with TemporaryDirectory() as results:
+        shown = Shown(results=Path(results))
+        known = {"stage10": stage10, "slowest": 2, "study": shown, "found": shown}
+        found = run_cells("15-account", "account", **known)
+        assert Known.read(shown.results / FILE) == found["slow_runs"]
+    return found
 
 
 @pytest.fixture(scope="module")

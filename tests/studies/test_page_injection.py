@@ -9,7 +9,7 @@ import pytest
 from nbhelpers.answers import CANNOT_TELL, NO, YES
 from nbhelpers.injection.log import OUTCOMES, noise_ns
 from nbhelpers.report import published_table
-from nbhelpers.studies.replays import NOTHING
+from nbhelpers.studies.known import NOTHING
 from tests.cells import run_cells
 from tests.shown import Shown
 
@@ -32,7 +32,9 @@ def answered(anomaly: float, replayed: np.ndarray, undisturbed: np.ndarray) -> d
     theirs = published_table("persson2025-table7")
     known |= {"ok": ok, "anomaly": anomaly, "theirs": theirs, "seed": 2, "costs": ""}
     sums = ("planned_ms", "injected_ms", "floor_ms")
-    known |= {"by_kind": pd.DataFrame(1.0, ["irq"], sums), "found": Shown(), "study": Shown()}
+    page15 = Shown(handed_on=lambda name: Path("not made"))
+    known |= {"by_kind": pd.DataFrame(1.0, ["irq"], sums), "found": Shown()}
+    known |= {"study": Shown(of=lambda stage: page15)}
     return run_cells(STAGE, "answer", **known)
 
 

@@ -8,9 +8,9 @@ import pytest
 
 from nbhelpers.outcomes import Outcome
 from nbhelpers.statistics import compare
+from nbhelpers.studies.known import NOTHING
 from nbhelpers.studies.program_study.plan import FEWEST_REPLAYED, plan_study
 from nbhelpers.studies.program_study.verdicts import CANNOT, _came_back, _change
-from nbhelpers.studies.replays import NOTHING
 
 
 def runs(mean: float, spread: float, count: int = 20) -> np.ndarray:
@@ -32,7 +32,7 @@ def runs(mean: float, spread: float, count: int = 20) -> np.ndarray:
 )
 def test_a_replay_is_judged_by_how_much_of_the_excess_comes_back(replayed, undisturbed, expected):
     rounds = pd.DataFrame({"baseline": undisturbed, "injected": replayed[::-1]})
-    found = _came_back(rounds, 2.0, "2 s", seed=1)
+    found = _came_back(rounds, 2.0, seed=1)
     assert found.answer == expected
     excess = (replayed.mean() - undisturbed.mean()) / (2 - undisturbed.mean())
     assert found.value == pytest.approx(excess) and found.low < excess < found.high

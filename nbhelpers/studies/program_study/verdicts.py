@@ -14,11 +14,11 @@ from ...attribution.who import CHANCE, NOT_OF_TRACE
 from ...errors import InputError, NoisebookError, Unavailable
 from ...measurement import region_seconds
 from ...mitigation import explain_factor, mitigations
-from ...mitigation.trials import HARMS, NO_EFFECT, NOT_AGAIN, open_verdict
+from ...mitigation.trials import open_verdict
 from ...statistics import Comparison, bootstrap_interval, cell_statistics, compare
 from ...statistics.claims import NONE
 from ..cause_proof import CAUSE
-from ..replays import replay_word
+from ..known import Known, Replay, remedy_answer
 from .steps import Steps
 
 CANNOT = "cannot tell here"
@@ -204,18 +204,18 @@ def _anomaly(steps: Steps) -> Verdict:
     runs = steps.replayed
     runs = runs.assign(cost=steps.outcome.costs(runs[steps.outcome.name]))
     rounds = runs.pivot_table("cost", "round", "cell").dropna()
-    return _came_back(rounds, worst, _with_unit(steps, slowest), steps.seed)
+    return _came_back(rounds, worst, steps.seed)
 
 
-def _came_back(rounds: pd.DataFrame, worst: float, slowest: str, seed: int) -> Verdict:
+def _came_back(rounds: pd.DataFrame, worst: float, seed: int) -> Verdict:
     """How much of what the slowest run took longer came back in its replays.
 
     Parameters
     ----------
     rounds
         One row a round: costs without (`baseline`) and with the replay (`injected`).
-    worst, slowest
-        What the slowest run cost, and the same in words.
+    worst
+        What the slowest run cost.
     seed
         Seed of the bootstrap over the rounds.
     """
@@ -224,15 +224,12 @@ def _came_back(rounds: pd.DataFrame, worst: float, slowest: str, seed: int) -> V
     usual, replayed = rounds[["baseline", "injected"]].to_numpy()[drawn].mean(axis=1).T
     low, high = np.quantile((replayed - usual) / (worst - usual), [0.025, 0.975])
     usual, replayed = rounds["baseline"].mean(), rounds["injected"].mean()
-    share = float((replayed - usual) / (worst - usual))
-    answer = replay_word(share, low, high, worst / usual - 1, n)
+    back = float((replayed - usual) / (worst - usual)), float(low), float(high)
+    known = Known(replay=Replay(back, replayed / worst, usual / worst, n))
     sentence = (
-        f"of what the slowest run ({slowest}) took longer {100 * share:.0f} % came back, 95 %"
-        f" interval {100 * low:.0f} to {100 * high:.0f} %, n = {n} rounds. The replay takes ×"
-        f" {replayed / worst:.3f} of it, undisturbed runs × {usual / worst:.3f}."
+        f"{known.sentence} 95 % interval {100 * low:.0f} to {100 * high:.0f} %, n = {n} rounds."
     )
-    numbers = (share, float(low), float(high))
-    return _found(answer, sentence, numbers, "of what it took longer", n)
+    return _found(known.replayed, sentence, back, "of what it took longer", n)
 
 
 def _cause(steps: Steps) -> Verdict:
@@ -255,9 +252,11 @@ def _remedy(steps: Steps) -> Verdict:
         raise Unavailable(f"nothing could be tried ({reasons})")
     if report.helped:
         return _helpful(steps, report.helped[0])
-    told, least = open_verdict(report.tried), int(report.tried["runs"].min())
-    known = set(report.tried["verdict"]) <= {NO_EFFECT, HARMS, NOT_AGAIN}
-    return _found("no" if known else CANNOT, told, n=least)
+    known, told = remedy_answer(report.tried), open_verdict(report.tried)
+    if known.answer in ("none", CANNOT):
+        return _found("no" if known.answer == "none" else CANNOT, told, n=known.n)
+    ratios = [1 + end / 100 for end in (known.value, known.low, known.high)]
+    return _found("shown once", known.sentence, ratios, "of the mean", known.n)
 
 
 def _helpful(steps: Steps, name: str) -> Verdict:
