@@ -42,7 +42,6 @@ STARTER = "01-your-program"  # for one's own program
 MACHINES = "95-machines"  # side by side
 NO_STAGES = (STARTER, "02-workbench", "contents")  # notebooks that are no stage of the paper
 PROFILES = ("here", "smoke", "quick", "full", "paper", "record", "recorded")
-_IN_A_FOLDER = {STARTER: "your program", MACHINES: "studies of several machines, compared on"}
 _SAME_VALUES = {"here": "quick", "record": "recorded"}  # profiles that differ in their data only
 
 
@@ -416,8 +415,9 @@ class Header:
 
     def _provenance(self) -> str:
         study, machine = self.study, self.study.machine["machine"]
+        of = "several machines, compared on" if study.stage == MACHINES else "your program"
         facts = [
-            _IN_A_FOLDER[study.stage] if study.folder else f"profile {study.profile}",
+            of if study.folder else f"profile {study.profile}",
             *(["regenerated from the recorded campaign"] if study.recorded_only else []),
             machine["cpu_model"],
             f"{len(machine['cpus'])} CPUs",

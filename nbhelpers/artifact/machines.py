@@ -14,7 +14,7 @@ from ..errors import InputError
 from ..files import write_atomically
 from ..measurement import finished, recorded_runs, series
 from ..places import is_installed, results, shipped
-from ..reading import read_json
+from ..reading import read_json, refusing
 from ..study import Study
 from .crate import MANIFEST, METADATA
 from .unpack import checked_files, opened
@@ -73,8 +73,9 @@ class MachineStudy:
         """The command line of each cell of a campaign, by the name of the cell."""
         known: dict[str, str] = {}
         for folder in self._campaigns(campaign):
-            cells = read_json(folder / "campaign.json")["cells"]
-            known |= {name: " ".join(cell["command"]) for name, cell in cells.items()}
+            with refusing("no campaign of a known format", folder):
+                cells = read_json(folder / "campaign.json")["cells"]
+                known |= {name: " ".join(cell["command"]) for name, cell in cells.items()}
         return known
 
     def _campaigns(self, name: str) -> list[Path]:
@@ -158,13 +159,15 @@ def _study(folder: Path) -> MachineStudy:
             where=folder,
             fix="give a zip of make artifact, or a folder such as build/quick",
         )
-    machine = read_json(data / _MACHINE)["machine"]
-    note = folder / MANIFEST
-    manifest = read_json(note) if note.exists() else {}
-    label = folder.parent.name if folder.name == "data" else folder.name
-    label = label.removeprefix("noisebook-")
-    facts = {name: machine.get(name) for name in _FACTS}
-    facts |= {"profile": manifest.get("profile", label), "version": manifest.get("noisebook", "")}
-    facts["commit"] = " ".join(commit[:8] for commit in manifest.get("commits", ()))
-    processor = re.sub(r"\(R\)|\(TM\)| Processor| CPU.*", "", machine.get("cpu_model") or "unknown")
-    return MachineStudy(f"{processor.strip()}, {label}", data, facts)
+    label = (folder.parent if folder.name == "data" else folder).name.removeprefix("noisebook-")
+    with refusing("no study of a known format", folder):
+        machine = read_json(data / _MACHINE)["machine"]
+        note = folder / MANIFEST
+        manifest = read_json(note) if note.exists() else {}
+        facts = {name: machine.get(name) for name in _FACTS}
+        facts |= {"profile": manifest.get("profile", label)}
+        facts |= {"version": manifest.get("noisebook", "")}
+        facts["commit"] = " ".join(commit[:8] for commit in manifest.get("commits", ()))
+        processor = machine.get("cpu_model") or "unknown"
+        processor = re.sub(r"\(R\)|\(TM\)| Processor| CPU.*", "", processor).strip()
+    return MachineStudy(f"{processor}, {label}", data, facts)

@@ -58,7 +58,11 @@ def test_what_is_damaged_or_no_study_or_there_twice_is_refused(here):
     damaged = zipped(here / "a.zip", **{"data/00-machine/machine.json": b"{}"})
     with pytest.raises(InputError, match="was changed since"):
         open_study(damaged)
-    with pytest.raises(InputError, match="no study"):
+    with pytest.raises(InputError, match="no study: it has no"):
+        open_study(here)
+    (here / "data/00-machine").mkdir(parents=True)
+    (here / "data/00-machine/machine.json").write_text("[]")
+    with pytest.raises(InputError, match="no study of a known format"):
         open_study(here)
     with pytest.raises(InputError, match="called Intel Xeon, intel-quick"):
         open_studies([INTEL, zipped(here / "intel-quick.zip")])
