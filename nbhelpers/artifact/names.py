@@ -11,6 +11,7 @@ import lzma
 import os
 import re
 import socket
+import uuid
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -26,6 +27,10 @@ _SHORTEST = 3  # a name of two letters stands in many texts by chance
 _SHORTEST_IN_BINARY = 6  # bytes; a shorter one occurs in packed bytes by chance
 _BINARY = {".png", ".pdf", ".parquet", ".zip", ".woff2", ".npy", ".npz"}
 _WORD = rb"[A-Za-z0-9_]"
+# as Linux makes it; in a recording, too, as the other one has as many bytes
+_BOOT = re.compile(
+    rb'("boot(?:_id)?": ")([0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12})'
+)
 _PATH_ENDS = rb"(?![A-Za-z0-9_-])(?!\.[A-Za-z0-9])"
 
 
@@ -58,7 +63,11 @@ class Names:
         """The bytes of a text with all names replaced."""
         for pattern, alias in self._patterns():
             content = pattern.sub(alias, content)
-        return content
+        return self.other_boots(content)
+
+    def other_boots(self, content: bytes) -> bytes:
+        """The same number of bytes, with other ids of the machine's boots."""
+        return _BOOT.sub(_other_boot, content) if self.folders or self.words else content
 
     def found(self, content: bytes) -> str:
         """The first name in bytes that cannot be rewritten; short ones occur there by chance."""
@@ -76,6 +85,11 @@ class Names:
             for spelt in _spellings(name):
                 for pattern in _word_patterns(spelt, name in self.ordinary):
                     yield re.compile(pattern), alias.encode()
+
+
+def _other_boot(found: re.Match[bytes]) -> bytes:
+    """Another id for the same boot; as version 5 it stays when it is packed again."""
+    return found[1] + str(uuid.uuid5(uuid.NAMESPACE_OID, found[2].decode())).encode()
 
 
 def _word_patterns(spelt: bytes, ordinary: bool) -> tuple[bytes, ...]:
@@ -173,7 +187,7 @@ def without_names(content: bytes, path: PurePosixPath, names: Names) -> bytes:
             why="the shared study would tell it",
             fix="remove the file, or share names too: make artifact NAMES=keep",
         )
-    return content
+    return names.other_boots(content)
 
 
 def _repacked(content: bytes, path: PurePosixPath, names: Names) -> bytes:

@@ -9,6 +9,7 @@ import fcntl
 import os
 import shutil
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,6 +20,9 @@ from ._watch import is_ours, state_folder
 # Below them only folders are used that belong to this user alone: `scratch_folder`.
 ON_DISK = ("/var/tmp",)  # nosec B108 (/tmp often lies in memory)
 IN_MEMORY = "/dev/shm"  # nosec B108
+# of MPICH, of Open MPI 5 and 4, of Intel MPI
+OF_MPI = ("mpich_shm_*", "sm_segment.*", "vader_segment.*", "Intel_MPI_*")
+UNUSED_S = 600  # a job elsewhere, whose processes are not seen from here, may be starting
 PRIVATE = 0o077  # what nobody else may
 
 
@@ -26,7 +30,7 @@ def remove() -> list[str]:
     """Remove what dead processes have left, as far as this user may; a sentence for each thing
     removed, or not to be removed.
     """
-    return [*_instances(), *_groups(), *remove_scratch()]
+    return [*_instances(), *_groups(), *_segments(), *remove_scratch()]
 
 
 def _instances() -> Iterator[str]:
@@ -80,6 +84,27 @@ def _gone(path: str, what: str, owner: dict) -> Iterator[str]:
         yield f"removed: {left}"
     except OSError as error:
         yield f"not removed: {left}: {error.strerror or error}"
+
+
+def _segments() -> Iterator[str]:
+    """Memory that ranks of an MPI program shared, until they were killed: no process has it."""
+    paths = (path for pattern in OF_MPI for path in Path(IN_MEMORY).glob(pattern))
+    found = {str(path) for path in paths if _is_old(path)}
+    for maps in Path("/proc").glob("[0-9]*/maps") if found else ():
+        with contextlib.suppress(OSError):
+            text = maps.read_text(errors="replace")
+            found = {path for path in found if path not in text}
+    for name in found:
+        guardian.remove(name)
+        yield f"removed: {name}, left by ranks of an MPI program that are dead"
+
+
+def _is_old(path: Path) -> bool:
+    """Whether it is this user's, and nobody wrote it of late."""
+    with contextlib.suppress(FileNotFoundError):
+        status = path.lstat()
+        return status.st_uid == os.geteuid() and status.st_mtime < time.time() - UNUSED_S
+    return False
 
 
 # ---- files of a run ------------------------------------------------------------------------------

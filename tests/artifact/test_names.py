@@ -49,6 +49,18 @@ def test_packed_texts_are_rewritten_the_same_each_time_and_left_alone_without_na
     assert clean(untouched, "a.gz") == untouched
 
 
+def test_the_machines_boot_is_not_told_and_two_boots_stay_two():
+    one, two = "ae1821d2-a4bb-49d8-b5d7-bbcb1bbe8121", "11e93a4b-93a4-4e5f-9f0a-a4bb49d8b5d7"
+    header = {"boot_id": one, "again": {"boot_id": one, "boot": two}, "other": two}
+    recording = json.dumps(header).encode() + b"\n\0 pages of the kernel"
+    once = clean(gzip.compress(recording), "run-000001.tracepoints.gz")
+    found = json.loads(gzip.decompress(once).splitlines()[0])
+    assert found["boot_id"] == found["again"]["boot_id"] != found["again"]["boot"]
+    assert not {one, two} & {found["boot_id"], found["again"]["boot"]} and found["other"] == two
+    assert clean(once, "run-000001.tracepoints.gz") == once
+    assert Names().replaced(one.encode()) == one.encode()
+
+
 def test_a_damaged_packed_file_is_an_error_that_names_it():
     with pytest.raises(InputError, match="damaged packed file"):
         clean(gzip.compress(TEXT.encode())[:-9], "runs.jsonl.gz")

@@ -3,6 +3,7 @@ line; and disks that fail.
 """
 
 import contextlib
+import mmap
 import os
 import subprocess
 import sys
@@ -327,6 +328,20 @@ def test_the_next_folder_in_memory_sweeps_the_last(state):
     folder.close()
     folder.close()
     assert not folder.path.exists()
+
+
+def test_memory_of_killed_ranks_goes_and_that_of_live_ones_stays(state, tmp_path, monkeypatch):
+    monkeypatch.setattr(leftovers, "IN_MEMORY", str(tmp_path))
+    left, used, young, other = (
+        tmp_path / name
+        for name in ("mpich_shm_1_0", "sm_segment.pc.0.1.0", "sm_segment.pc.0.2.0", "mine")
+    )
+    for path in (left, used, young, other):
+        path.write_bytes(bytes(4096))
+        os.utime(path, (0, 0) if path != young else None)
+    with used.open("r+b") as file, mmap.mmap(file.fileno(), 0):
+        assert f"removed: {left}, left by ranks" in "\n".join(leftovers.remove())
+    assert not left.exists() and used.exists() and young.exists() and other.exists()
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="another user's folders are made")
