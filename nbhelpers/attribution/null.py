@@ -4,28 +4,32 @@ Owns the one null that corrects for everything searched, and the choice of rearr
 undisturbed tables plain shuffles "explain" 8, circular shifts 5, these rearrangements 4.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from ..progress import task
-from ..statistics.order import SUSPECTED, TimeOrder, time_order
+from ..statistics.order import SUSPECTED, TimeOrder, has_trend, period_of, time_order
 from ..statistics.surrogates import (
     beats,
     block_orders,
+    circular_orders,
     level_windows,
     neighbourhood,
     phase_orders,
+    tenth_orders,
     without_beats,
 )
 from .search import Search, Table, flattened, standardised
 
 ENOUGH = 10  # surrogates that did as well: the p-value is large, and known well enough
 BATCH = 50  # surrogates at once
+FEWEST_SHIFTED = 50  # runs whose circular shifts reach a p-value of 0.01
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +76,10 @@ def null_distribution(
     One maximum over everything searched: single columns by classes and by the outcome's ranks, and
     categories. Each counts by its own p-value, corrected for the size and the share of its family.
 
-    Where the order of the runs matters, or may (p at most 0.1), single runs can't be exchanged, and
+    Where the order of the runs matters, or may (p at most 0.1), single runs can't be exchanged. If
+    only how far they are from the middle has an order (noisy hours), they are exchanged within each
+    tenth of the campaign. Without a trend and a period, all circular shifts are the null, forwards
+    and backwards: of causes in two stretches of 15 runs these find 11 of 40, the others none. Else
     three nulls must all be rejected. The first moves blocks of runs, so that neighbours stay alike.
     The second keeps the spectrum of the outcome and draws its phases, so that its autocorrelation
     and its periods stay. The third does so with what is left when the outcome's beats, its share of
@@ -123,7 +130,7 @@ def rearranged(
     """Rearrange an outcome in ways that keep what the order of the runs has to do with it.
 
     An association counts if it is stronger than in the rearranged outcomes of each kind: one kind
-    where the order of the runs does not matter, three where it may (see `null_distribution`).
+    where runs can be exchanged or shifted, three where they can't (see `null_distribution`).
 
     Parameters
     ----------
@@ -132,7 +139,7 @@ def rearranged(
     outcome
         Outcomes of the same runs.
     count
-        Rearrangements of each kind.
+        Rearrangements of each kind; fewer, if there are no more.
     seed
         Seed of the rearrangements.
 
@@ -152,7 +159,7 @@ def rearranged(
             kind.name,
             pd.DataFrame(kind.table.ranks, columns.index, columns.columns),
             kind.rows[0],
-            kind.gain * kind.rows[0][kind.orders(count)],
+            kind.gain * kind.rows[0][kind.orders(min(count, kind.most))],
         )
         for kind in kinds
     ]
@@ -168,13 +175,28 @@ class _Kind:
     rows: np.ndarray
     # what was taken out of the outcomes leaves them fewer degrees of freedom than rearranged ones
     gain: float = 1.0
+    most: int = 1_000_000  # orders there are
 
 
 def _kinds(search: Search, order: TimeOrder | None, random: np.random.Generator) -> list[_Kind]:
-    """One kind where single runs can be exchanged, three where their order matters or may."""
-    if order is None or order.p_value > SUSPECTED:
+    """One kind where runs can be exchanged or shifted, three where their order matters or may."""
+    size, ranks = len(search.times), search.rows[0]
+    if order is None or order.is_sorted:
         return [_plain(search, random)]
-    return _nulls(search, order, random)
+    if order.p_value > SUSPECTED:
+        if time_order(np.abs(ranks)).p_value > SUSPECTED:
+            return [_plain(search, random)]
+        orders = partial(tenth_orders, size, random=random)
+        return [_Kind("single runs within tenths", orders, search.table, search.rows)]
+    if size < FEWEST_SHIFTED or has_trend(ranks) or period_of(ranks):
+        return _nulls(search, order, random)
+    shifts = iter(circular_orders(size, random))
+    orders = partial(_next, shifts)
+    return [_Kind("circular shifts", orders, search.table, search.rows, most=2 * size - 1)]
+
+
+def _next(orders: Iterator[np.ndarray], count: int) -> np.ndarray:
+    return np.array(list(islice(orders, count)))
 
 
 def _plain(search: Search, random: np.random.Generator) -> _Kind:
@@ -238,6 +260,7 @@ def _against(search: Search, kind: _Kind, count: int, shown: Callable[[int], obj
     seen = search.of(kind.table, kind.rows).run()
     values: list[np.ndarray] = []
     done = as_good = 0
+    count = min(count, kind.most)
     while done < count and as_good < ENOUGH:
         orders = kind.orders(min(BATCH, count - done))
         values.append(search.largest(orders, kind.table, kind.gain * kind.rows))

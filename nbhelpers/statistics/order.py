@@ -16,6 +16,7 @@ from .intervals import Values
 LEVEL = 0.01  # of the test of time order
 SUSPECTED = 0.1  # p-value from which surrogates keep the order, even if it is not shown to matter
 CHANGE_LEVEL = 0.01  # of each change point
+TREND = 1.65  # standard errors from which there may be one
 SHUFFLES = 499
 TESTS = 4
 FEWEST_RUNS = 12  # fewer say nothing of their order
@@ -196,7 +197,17 @@ def _repetition(power: np.ndarray, size: int) -> np.ndarray:
     return (np.abs(products) / np.sqrt(terms)).max(axis=1)
 
 
-def _period(ranks: np.ndarray) -> float:
+def has_trend(ranks: np.ndarray) -> bool:
+    """Whether standard ranks rise or fall with their position, or from the first to the last third:
+    then the end of a campaign does not go on at its beginning.
+    """
+    third = ranks.size // 3
+    ends = (ranks[:third].mean() - ranks[-third:].mean()) / np.sqrt(2 / third)
+    trend = ranks @ standard_ranks(np.arange(ranks.size)) / np.sqrt(ranks.size)
+    return bool(max(abs(ends), abs(trend)) > TREND)
+
+
+def period_of(ranks: np.ndarray) -> float:
     """Runs of the strongest wave; 0 if it is seen seldom, or makes up little of the variance."""
     power = _power(ranks)
     strongest = 1 + int(np.argmax(power[1:]))
@@ -227,4 +238,4 @@ def _block(ranks: np.ndarray) -> int:
     noise = np.flatnonzero(correlation < 1.96 / np.sqrt(size))
     last = int(noise[0]) if noise.size else size
     time = 2 * (1 + 2 * correlation[1:last].sum())
-    return int(np.clip(np.ceil(max(time, _period(ranks))), 2, size // 2))
+    return int(np.clip(np.ceil(max(time, period_of(ranks))), 2, size // 2))

@@ -12,6 +12,7 @@ ROUNDS = 8  # of the iterated surrogates: spectrum and values agree by then
 WINDOWS = 10  # stretches of a campaign within which a level is taken to be constant
 SHORTEST_WINDOW = 8  # runs
 SHORTEST_PIECE = 3
+TENTHS = 10  # of a campaign: within one, runs vary alike
 MOST_BEATS = 6  # waves taken out
 BEAT_LEVEL = 0.1  # chance that white data have a wave as strong
 FINER = 8  # frequencies looked at, for each of the periodogram
@@ -40,6 +41,17 @@ def block_orders(size: int, block: int, count: int, random: np.random.Generator)
         return random.permuted(np.tile(np.arange(size), (count, 1)), axis=1)
     endless = shuffles(size, block, random)
     return np.array([next(endless) for _ in range(count)])
+
+
+def circular_orders(size: int, random: np.random.Generator) -> np.ndarray:
+    """All circular shifts of 0 … size − 1, forwards and backwards, but itself, in random order."""
+    shifted = (np.arange(size)[:, None] + np.arange(size)) % size
+    return random.permutation(np.vstack([shifted[1:], -shifted % size]))
+
+
+def tenth_orders(size: int, count: int, random: np.random.Generator) -> np.ndarray:
+    """Rearrangements within each tenth of 0 … size − 1 (count × size)."""
+    return np.argsort(np.arange(size) * TENTHS // size + random.random((count, size)), axis=1)
 
 
 def phase_orders(values: np.ndarray, count: int, random: np.random.Generator) -> np.ndarray:

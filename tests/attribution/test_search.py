@@ -117,6 +117,18 @@ def test_rearranged_run_times_keep_periods_and_drifts():
     assert sum(page_p_value(table, 1) <= 0.01 for table in tables) == 0
 
 
+def test_a_cause_in_bursts_is_found_by_shifts_and_noisy_hours_explain_nothing():
+    random = np.random.default_rng(3)
+    on = np.isin(np.arange(RUNS) // 8, [2, 7, 12])
+    runs = pd.DataFrame({"seconds": random.normal(1, 0.02, RUNS) + 0.08 * on} | columns(random))
+    found = explain(runs.assign(cause=random.normal(10, 1, RUNS) + 4 * on))
+    assert found.factors.iloc[0]["factor"] == "cause" and found.surrogates == "circular shifts"
+    scale = np.where(np.arange(RUNS) // 30 == 2, 5, 1)
+    noisy = {name: scale * one for name, one in columns(random).items()}
+    hours = pd.DataFrame({"seconds": 1 + 0.01 * scale * random.normal(size=RUNS)} | noisy)
+    assert explain(hours).surrogates == "single runs within tenths"
+
+
 def test_rearranged_run_times_find_a_cause_and_hold_their_level():
     random = np.random.default_rng(9)
     tables = [
