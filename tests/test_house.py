@@ -71,6 +71,15 @@ def test_every_locked_wheel_has_a_hash_and_no_address(path):
     assert not re.search(r"https?://|--index|--extra-index|--find-links|\s@\s", lock)
 
 
+def test_every_action_of_ci_is_pinned_by_its_hash_and_the_tests_run_as_root():
+    """A tag can be moved; as an ordinary user nothing privileged would run."""
+    workflow = yaml.safe_load((REPOSITORY / ".github/workflows/ci.yml").read_text())
+    steps = [step for job in workflow["jobs"].values() for step in job["steps"]]
+    used = [step["uses"] for step in steps if "uses" in step]
+    assert used and all(re.search(r"@[0-9a-f]{40}$", one) for one in used), used
+    assert any(re.search(r"sudo \S.*\.ci/run", step.get("run", "")) for step in steps)
+
+
 def test_environment_yml_takes_its_wheels_from_the_lock_and_the_same_pythons():
     environment = yaml.safe_load((REPOSITORY / "environment.yml").read_text())
     pip = [entry["pip"] for entry in environment["dependencies"] if isinstance(entry, dict)]
