@@ -31,6 +31,11 @@ _WORD = rb"[A-Za-z0-9_]"
 _BOOT = re.compile(
     rb'("boot(?:_id)?": ")([0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12})'
 )
+# the folder of a checkout, also of one where it was measured before this one
+_CHECKOUT = re.compile(
+    rb"(?<![\w/:.-])(?:/[\w.+-]{1,64}){1,12}?"
+    rb"(?=/(?:nbhelpers|build/(?:bin|[\w-]{1,64}/(?:data|results)))/)"
+)
 _PATH_ENDS = rb"(?![A-Za-z0-9_-])(?!\.[A-Za-z0-9])"
 
 
@@ -61,6 +66,8 @@ class Names:
 
     def replaced(self, content: bytes) -> bytes:
         """The bytes of a text with all names replaced."""
+        if self.folders:
+            content = _CHECKOUT.sub(PROJECT.encode(), content)
         for pattern, alias in self._patterns():
             content = pattern.sub(alias, content)
         return self.other_boots(content)

@@ -61,6 +61,18 @@ def test_the_machines_boot_is_not_told_and_two_boots_stay_two():
     assert Names().replaced(one.encode()) == one.encode()
 
 
+def test_the_folder_of_an_older_checkout_is_not_told():
+    """A study may have been measured before its checkout was moved."""
+    before = (
+        '"/srv/a.b/old/build/quick/data/10", /srv/x/nbhelpers/a.py, https://git.org/x/nbhelpers/'
+    )
+    after = (
+        '"/noisebook/build/quick/data/10", /noisebook/nbhelpers/a.py, https://git.org/x/nbhelpers/'
+    )
+    assert clean(before.encode(), "log.txt").decode() == after
+    assert clean(after.encode(), "log.txt").decode() == after
+
+
 def test_a_damaged_packed_file_is_an_error_that_names_it():
     with pytest.raises(InputError, match="damaged packed file"):
         clean(gzip.compress(TEXT.encode())[:-9], "runs.jsonl.gz")
