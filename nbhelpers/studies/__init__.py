@@ -3,6 +3,6 @@
 `persson` and `cui` repeat the two papers on one node, `scale` brings noise to many ranks.
 `planted_anomalies` and `worst` test the replay, `trials` the mitigations; `program_study` studies a
 program of the user's.
-`design`, `findings` and `replays` are shared. A notebook imports from its own study, so that a
-change in one study runs no other notebook again.
+`design`, `findings`, `known` and `replays` are shared. A notebook imports from its own study, so
+that a change in one study runs no other notebook again.
 """

@@ -5,11 +5,13 @@ import sys
 import pandas as pd
 import pytest
 
+from nbhelpers.answers import CANNOT_TELL
 from nbhelpers.attribution.who import SlowRuns
 from nbhelpers.machine import doctor
 from nbhelpers.studies.program_study import ProgramStudy, program_from_options
 from nbhelpers.studies.program_study.summary import COLUMNS, SEEN, terminal_text
 from nbhelpers.studies.program_study.took import Took
+from nbhelpers.studies.program_study.verdicts import Verdict
 
 # every fourth run has four times as much to do
 CODE = """import os, sys
@@ -52,3 +54,25 @@ def test_runs_that_compute_longer_and_read_more_do_more_work(name, low, said):
     table = pd.DataFrame([computed, row | {"part": "counter", "name": name, "slow_low": low}])
     slow = SlowRuns(pd.Series([False, True]), True, "", 1.0)
     assert Took(slow, pd.DataFrame(), table, (0.1, 0.1)).words() == said
+
+
+@pytest.mark.parametrize(
+    "part, name, said",
+    [
+        ("runnable", "backupd", "backupd"),
+        ("computing", "the program", "the program's own computing"),
+        ("taken", "", CANNOT_TELL),
+    ],
+)
+def test_the_answer_has_the_name_of_the_headline_though_no_remedy_is_confirmed(
+    part, name, said, tmp_path
+):
+    row = {"part": part, "name": name, "slow_low": 200.0, "slow_high": 430.0, "others_high": 13.0}
+    table = pd.DataFrame([row | {"more": 300.0, "p_value": 0.001 if name else 0.4}])
+    slow = SlowRuns(pd.Series([False, True]), True, "", 1.0)
+    study = ProgramStudy(program_from_options("sleep 0.01"), tmp_path)
+    study.__dict__["took"] = Took(slow, pd.DataFrame(), table, (0.1, 0.1))
+    known = dict.fromkeys(["spread", "remedy", "anomaly", "proof", "cause"], CANNOT_TELL)
+    known["who"] = "yes" if name else "no"
+    study._found.update({about: Verdict("", word, "so") for about, word in known.items()})
+    assert study.answer().answer == said and (said in study.headline()) == (part == "runnable")

@@ -6,11 +6,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from nbhelpers.mitigation.trials import TOO_FEW
 from nbhelpers.outcomes import Outcome
 from nbhelpers.statistics import compare
 from nbhelpers.studies.known import NOTHING
 from nbhelpers.studies.program_study.plan import FEWEST_REPLAYED, plan_study
-from nbhelpers.studies.program_study.verdicts import CANNOT, _came_back, _change
+from nbhelpers.studies.program_study.verdicts import CANNOT, _came_back, _change, _remedy
 
 
 def runs(mean: float, spread: float, count: int = 20) -> np.ndarray:
@@ -36,6 +37,15 @@ def test_a_replay_is_judged_by_how_much_of_the_excess_comes_back(replayed, undis
     assert found.answer == expected
     excess = (replayed.mean() - undisturbed.mean()) / (2 - undisturbed.mean())
     assert found.value == pytest.approx(excess) and found.low < excess < found.high
+
+
+def test_a_remedy_far_from_none_is_named_though_too_few_rounds_confirm_it():
+    row = {"verdict": TOO_FEW, "mean_ratio": 0.838, "mean_low": 0.827, "runs": 8, "needed": 508}
+    rows = [row | {"mean_high": 0.849}, row | {"mean_high": 1.1}]
+    for count, expected in ((2, "shown once"), (1, CANNOT)):
+        tried = pd.DataFrame(rows[-count:], index=["malloc-huge", "jemalloc"][-count:])
+        found = _remedy(SimpleNamespace(treatments=SimpleNamespace(tried=tried, helped=[])))
+        assert found.answer == expected and ("malloc-huge" in found.sentence) == (count == 2)
 
 
 @pytest.mark.parametrize("run_s", [0.0123, 0.3, 1.0, 7.7, 60.0])

@@ -120,15 +120,16 @@ class ProgramStudy(Steps):
         return ""
 
     def answer(self) -> Answer:
-        """The answer to the title of the page: the proven cause, or that nobody can tell."""
+        """The answer to the title of the page: the proven cause; else who took the time."""
         spread = self.verdict("spread")
         numbers = {"value": spread.value, "low": spread.low, "high": spread.high}
         known: dict[str, Any] = {
             name: 100 * number for name, number in numbers.items() if number is not None
         }
         reason = self._reason()
+        who = self.took.name if self.verdict("who").answer == "yes" else ""
         return Answer(
-            self._proven()[:LONGEST] or CANNOT_TELL,
+            (self._proven() or who)[:LONGEST] or CANNOT_TELL,
             f"{reason[0].upper()}{reason[1:]}.",
             "how much the runs differ",
             unit="%" if known else "",

@@ -68,6 +68,15 @@ class Took:
         return self._first(~self.table["part"].isin(unnamed))
 
     @property
+    def name(self) -> str:
+        """Who or what the best is, in few words; empty: nothing separates the slow runs."""
+        if self.best is None:
+            return ""
+        own = {"slower": "the same calls took longer", "output": "other output"}
+        own |= dict.fromkeys(("computing", "work"), "the program's own computing")
+        return own.get(self.best["part"], str(self.best["name"]))
+
+    @property
     def other_output(self) -> pd.Series | None:
         """The row of the output, where that separates a class of slow runs beyond chance."""
         return self._first((self.table["part"] == "output") & self.slow.is_class)
