@@ -3,6 +3,7 @@
 Owns how a side differs from the other by its environment or by mitigations.
 """
 
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -33,11 +34,11 @@ class Side:
 
     @property
     def text(self) -> str:
-        """The label, or the command as it was typed."""
+        """The label, or the command as a shell would read it."""
         if self.label:
             return self.label
         program, *arguments = self.workload.command
-        return " ".join([program.rsplit("/", 1)[-1], *arguments])
+        return shlex.join([program.rsplit("/", 1)[-1], *arguments])
 
 
 def configured(

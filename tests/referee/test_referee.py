@@ -135,6 +135,7 @@ def test_the_record_is_json(tmp_path):
 def test_settings_make_two_sides():
     side = configured(program("sleep 0.01"), {"A": "1"}, ["aslr-off"])
     assert side.text == "sleep 0.01, A=1, aslr-off" and ("A", "1") in side.workload.env
+    assert Side(program(["sleep", "0.01 7.*7"])).text == "sleep '0.01 7.*7'"  # as a shell reads it
     watched = configured(program("sleep 0.01"), watched=True)
     assert [one.name for one in watched.attachments] == ["none"]
 
