@@ -4,6 +4,7 @@ import os
 import shlex
 import shutil
 import sys
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from ..studies.program_study import ProgramStudy
+    from ..studies.program_study.steps import TracedRuns
     from ..studies.program_study.verdicts import Verdict
     from ..workloads import Workload
 
@@ -117,10 +119,24 @@ def trace(arguments: SimpleNamespace) -> Answer:
     noise = traced.noise.head(12).round(4)
     notes = study.notes("traced")
     lines = [study.verdict("noise").sentence, "", noise.to_string(), "", *notes]
+    shown = _for_perfetto(study, traced)
+    lines += [f"the slowest run, for https://ui.perfetto.dev: {_relative(shown)}"] if shown else []
     return Answer(
         "\n".join([*lines, f"kept in {study.folder}"]),
-        {"noise": _rows(traced.noise), "notes": notes, "folder": study.folder},
+        {"noise": _rows(traced.noise), "notes": notes, "folder": study.folder, "perfetto": shown},
     )
+
+
+def _for_perfetto(study: "ProgramStudy", traced: "TracedRuns") -> Path | None:
+    """The slowest traced run as a file for the viewer; None: tracepoints were not recorded."""
+    from ..outcomes import worst_first
+    from ..tracing.perfetto import write_perfetto
+
+    slowest = worst_first(traced.runs[traced.runs["cell"] == "traced"])
+    with suppress(InputError):
+        path = study.folder / "slowest-run.perfetto.json"
+        return write_perfetto(study.folder / "traced" / "traces", slowest, path)
+    return None
 
 
 def worst(arguments: SimpleNamespace) -> Answer:

@@ -1,4 +1,4 @@
-"""The front page of the paper: one card a question, with its answer and its number.
+"""The front page of the paper: its story, the linked view of runs, one card a question.
 
 Owns which questions come first, and what stands on a card.
 """
@@ -12,12 +12,11 @@ from ..reading import read_json
 
 CSS = Path(__file__).with_name("paper.css")
 TITLE = "What noise does to programs"
-# What a reader asks first: is the machine noisy, who takes the time, does a replay cost the same,
-# what helps, and what it would cost on very many nodes.
+# A story of this machine: who took the time of slow runs, and what helped.
+STORY = ("15-account", "55-mitigate-and-compare")
+# Seven cards: a run, its replay, its counters, what helps, OpenMP, MPI, scale.
 FIRST = (
-    "00-machine",
     "15-account",
-    "30-injection",
     "35-planted-anomaly",
     "50-attribution",
     "55-mitigate-and-compare",
@@ -53,17 +52,29 @@ class Front:
 
     def _repr_html_(self) -> str:
         styles = f"<style>{CSS.read_text(encoding='utf-8')}</style>"
-        return f'{styles}<div class="front">{self.cards("", "ipynb")}</div>'
+        return f'{styles}<div class="front">{self.story}{self.cards("", "ipynb")}</div>'
 
     def cards(self, folder: str = "../pages/", ending: str = "html") -> str:
-        """The cards, those of `FIRST` before the others; each links to FOLDER/STAGE.ENDING."""
+        """A card for each of `FIRST`, a line for each other; each links to FOLDER/STAGE.ENDING."""
         rank = {stage: number for number, stage in enumerate(FIRST)}
         first = [one for one in self.answers if one.stage in rank]
         others = [one for one in self.answers if one.stage not in rank]
-        shown = (_card(one, f"{folder}{one.stage}.{ending}", True) for one in first)
-        more = (_card(one, f"{folder}{one.stage}.{ending}", False) for one in others)
-        heading = "<h2>Further questions</h2>" if others else ""
-        return f"{_grid(shown)}{heading}{_grid(more)}"
+        shown = (_card(one, f"{folder}{one.stage}.{ending}") for one in first)
+        more = (_line(one, f"{folder}{one.stage}.{ending}") for one in others)
+        lines = f'<h2>Further questions</h2><ul class="lines">{"".join(more)}</ul>'
+        return f'<div class="cards">{"".join(shown)}</div>{lines if others else ""}'
+
+    @property
+    def story(self) -> str:
+        """Sentences on this machine as HTML; empty where no stage has told them."""
+        said = {one.stage: one.answer.sentence for one in self.answers}
+        told = escape(" ".join(said[stage] for stage in STORY if stage in said))
+        return f'<p class="story">{told}</p>' if told else ""
+
+    @property
+    def view(self) -> str:
+        """The runs of the story, to click; empty where there is no such page."""
+        return linked_view(self.build / "notebooks" / f"{STORY[0]}.ipynb")
 
     @property
     def whose(self) -> str:
@@ -71,28 +82,46 @@ class Front:
         return f"{_machine(self.build)} {_profile(self.build.name)}"
 
 
-def _grid(cards) -> str:
-    return f'<div class="cards">{"".join(cards)}</div>'
+def linked_view(notebook: Path) -> str:
+    """The linked view of runs that an executed notebook shows; empty: there is none."""
+    if not notebook.exists():
+        return ""
+    cells = read_json(notebook)["cells"]
+    outputs = [output for cell in cells for output in cell.get("outputs", [])]
+    shown = ("".join(output.get("data", {}).get("text/html", "")) for output in outputs)
+    return next((view for view in shown if view.startswith('<div class="linked-view')), "")
 
 
-def _card(one: Answered, link: str, whole: bool) -> str:
-    """A card; `whole`: with the published value."""
-    answer, kind = one.answer, _WORDS.get(one.answer.answer, "named")
+def _word(answer: Answer) -> tuple[str, str]:
+    """The kind of an answer, and its word with the shape of the kind."""
+    kind = _WORDS.get(answer.answer, "named")
     shape = f'<svg width="14" height="14" aria-hidden="true">{_SHAPES[kind]}</svg>'
+    return kind, f"{shape}{escape(answer.word).replace('_', '_<wbr>')}"
+
+
+def _card(one: Answered, link: str) -> str:
+    """Question, answer in a word and in a sentence, its number, the published one."""
+    answer = one.answer
+    kind, word = _word(answer)
+    said = "" if one.stage in STORY else answer.sentence  # it stands above
     number = f"{answer.quantity}: {_number(answer)}" if answer.number else ""
-    theirs = f"Published: {_short(answer.published)}" if whole and answer.published else ""
+    theirs = f"Published: {_short(answer.published)}" if answer.published else ""
     lines = "".join(
         f'<p class="{name}">{escape(text)}</p>'
-        for name, text in (("number", number), ("theirs", theirs))
+        for name, text in (("said", said), ("number", number), ("theirs", theirs))
         if text
     )
     return (
-        f'<article class="card {kind}" title="{escape(answer.sentence)}">'
+        f'<article class="card {kind}">'
         f'<h3><a href="{escape(link)}">{escape(one.question)}</a></h3>'
-        f'<p class="word">{shape}{escape(answer.word).replace("_", "_<wbr>")}</p>'
-        f"{lines}"
-        "</article>\n"
+        f'<p class="word">{word}</p>{lines}</article>\n'
     )
+
+
+def _line(one: Answered, link: str) -> str:
+    kind, word = _word(one.answer)
+    question = f'<a href="{escape(link)}">{escape(one.question)}</a>'
+    return f'<li class="{kind}">{question} <b>{word}.</b> {escape(one.answer.sentence)}</li>\n'
 
 
 def _number(answer: Answer) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 from nbhelpers.answers import Answer, write_answer
 from nbhelpers.files import write_json
 from nbhelpers.paper import Front, write_paper
-from nbhelpers.paper._front import FIRST
+from nbhelpers.paper._front import FIRST, STORY
 from nbhelpers.study import NOTEBOOKS, question
 
 STAGES = sorted(path.stem for path in NOTEBOOKS.glob("[0-9]*.ipynb"))
@@ -61,18 +61,30 @@ class Words(HTMLParser):
         self.found += [] if self._hidden else data.split()
 
 
-def test_each_stage_has_a_card_with_its_question_answer_and_number(tmp_path):
+def test_each_stage_has_a_card_or_a_line_with_its_question_and_answer(tmp_path):
     page = write_paper(study_of(tmp_path / "quick")).read_text()
     card = r'<h3><a href="\.\./pages/(.+?)\.html">.*?</a></h3>(.*?)</article>'
     cards = dict(re.findall(card, page, re.S))
-    first = [stage for stage in FIRST if stage in STAGES]  # others belong to extras
-    assert set(cards) == set(STAGES) and list(cards)[: len(first)] == first
-    said = cards["00-machine"]
+    lines = dict(re.findall(r'<li class="\w+"><a href="\.\./pages/(.+?)\.html">(.*?)</li>', page))
+    assert set(cards) | set(lines) == set(STAGES) and list(cards) == list(FIRST)
+    assert len(cards) == 7 and not set(cards) & set(lines)
+    said = cards[next(stage for stage in FIRST if not STAGES.index(stage) % 3)]
     assert "</svg>No</p>" in said and "0.52 (0.5–0.55), n=30 rounds" in said
     assert "Published: 8.6 % (Persson 2025, Table 7)" in said
+    assert "as long as the anomaly took" in said
     assert "</svg>page faults" in page and "Cannot tell here" in page
     assert "AMD EPYC, 2 CPUs, Linux 6.1.2." in page and "Profile quick" in page
     assert "&lt;half&gt;" in page and "<half>" not in page
+
+
+def test_the_front_page_begins_with_the_story_and_the_runs(tmp_path):
+    build, view = study_of(tmp_path / "quick"), '<div class="linked-view">runs</div>'
+    outputs = [{"data": {"text/html": html.splitlines(keepends=True)}} for html in ("<p>", view)]
+    cells = [{"source": "# 15"}, {"outputs": [{"text": "said"}, *outputs]}]
+    write_json(build / "notebooks" / "15-account.ipynb", {"cells": cells})
+    page = write_paper(build).read_text()
+    answers = {one.stage: one.answer.sentence for one in Front(build).answers}
+    assert page.index(answers[STORY[0]].split("<")[0]) < page.index(view) < page.index("<article")
 
 
 def test_every_link_leads_to_a_file(tmp_path):

@@ -2,6 +2,7 @@
 what programs that were started here are known to have done.
 """
 
+import json
 import os
 import signal
 import subprocess
@@ -14,10 +15,12 @@ import pandas as pd
 import pytest
 
 from nbhelpers import Campaign, Cell, finished, program
+from nbhelpers.errors import InputError
 from nbhelpers.machine import doctor
 from nbhelpers.measurement import Attachment
 from nbhelpers.tracing import Tracer
 from nbhelpers.tracing.campaign import OWNERS, STATES, each_recording
+from nbhelpers.tracing.perfetto import write_perfetto
 from nbhelpers.tracing.states import cpu_owners, tables_of_recording, thread_states
 
 from .test_missing_switches import row, switch, wake
@@ -143,3 +146,19 @@ def test_another_process_on_its_cpu_is_named(tmp_path, tracing):
     named = owners[(owners["name"] == "backupd") & ~owners["is_program"]]
     had = (named["end_ns"] - named["start_ns"]).sum() / 1e6
     assert had > 150 and waited > 0.6 * had
+
+
+def test_perfetto_gets_what_was_recorded(tmp_path):
+    path = TRACES[40]
+    runs = pd.DataFrame({"run": [int(path.name[4:10])], "status": "ok"})
+    shown = json.loads(write_perfetto(path.parent, runs, tmp_path / "run.json").read_text())
+    slices = pd.DataFrame([one for one in shown["traceEvents"] if one["ph"] == "X"])
+    states, owners = thread_states(path), cpu_owners(path)
+    tables = {1: owners[owners["name"] != "idle"], 3: states}
+    for number, table in tables.items():
+        mine = slices[slices["pid"] == number]
+        assert len(mine) == len(table)
+        assert 1e3 * mine["dur"].sum() == pytest.approx((table["end_ns"] - table["start_ns"]).sum())
+    assert set(slices.loc[slices["pid"] == 2, "name"]) >= {"local_timer"}
+    with pytest.raises(InputError, match="no recording to show"):
+        write_perfetto(tmp_path, runs, tmp_path / "run.json")
