@@ -67,8 +67,13 @@ class Front:
     @property
     def story(self) -> str:
         """Sentences on this machine as HTML; empty where no stage has told them."""
-        said = {one.stage: one.answer.sentence for one in self.answers}
-        told = escape(" ".join(said[stage] for stage in STORY if stage in said))
+        known = {one.stage: one.answer for one in self.answers}
+        took, helps = (known.get(stage) for stage in STORY)
+        said = [took.sentence] if took else []
+        if helps and helps.answer not in _WORDS:
+            said.append(f"What helps most: {helps.answer}.")
+        said += [helps.sentence] if helps else []
+        told = escape(" ".join(said))
         return f'<p class="story">{told}</p>' if told else ""
 
     @property
