@@ -58,7 +58,7 @@ def _front_page(front: Front, papers: list[Publication]) -> str:
     files = '<a href="paper.pdf">paper.pdf</a> · <a href="exports.html">tables and figures</a>'
     return (
         f'<div class="front"><h1>{escape(TITLE)}</h1>'
-        f'<p class="whose">{escape(front.whose)}</p>{front.story}{front.view}{front.cards()}'
+        f'<p class="whose">{escape(front.whose)}</p>{front.summary}{front.view}{front.cards()}'
         f'<h2>Publications</h2><ul class="publications">{links}</ul>'
         f"<p>{files}</p></div>"
     )

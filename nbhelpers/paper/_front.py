@@ -1,4 +1,4 @@
-"""The front page of the paper: its story, the linked view of runs, one card a question.
+"""The front page of the paper: its summary, the linked view of runs, one card a question.
 
 Owns which questions come first, and what stands on a card.
 """
@@ -12,8 +12,8 @@ from ..reading import read_json
 
 CSS = Path(__file__).with_name("paper.css")
 TITLE = "What noise does to programs"
-# A story of this machine: who took the time of slow runs, and what helped.
-STORY = ("15-account", "55-mitigate-and-compare")
+# A summary of this machine: who took the time of slow runs, and what helped.
+SUMMARY = ("15-account", "55-mitigate-and-compare")
 # Seven cards: a run, its replay, its counters, what helps, OpenMP, MPI, scale.
 FIRST = (
     "15-account",
@@ -52,7 +52,7 @@ class Front:
 
     def _repr_html_(self) -> str:
         styles = f"<style>{CSS.read_text(encoding='utf-8')}</style>"
-        return f'{styles}<div class="front">{self.story}{self.cards("", "ipynb")}</div>'
+        return f'{styles}<div class="front">{self.summary}{self.cards("", "ipynb")}</div>'
 
     def cards(self, folder: str = "../pages/", ending: str = "html") -> str:
         """A card for each of `FIRST`, a line for each other; each links to FOLDER/STAGE.ENDING."""
@@ -65,21 +65,21 @@ class Front:
         return f'<div class="cards">{"".join(shown)}</div>{lines if others else ""}'
 
     @property
-    def story(self) -> str:
+    def summary(self) -> str:
         """Sentences on this machine as HTML; empty where no stage has told them."""
         known = {one.stage: one.answer for one in self.answers}
-        took, helps = (known.get(stage) for stage in STORY)
+        took, helps = (known.get(stage) for stage in SUMMARY)
         said = [took.sentence] if took else []
         if helps and helps.answer not in _WORDS:
             said.append(f"What helps most: {helps.answer}.")
         said += [helps.sentence] if helps else []
         told = escape(" ".join(said))
-        return f'<p class="story">{told}</p>' if told else ""
+        return f'<p class="summary">{told}</p>' if told else ""
 
     @property
     def view(self) -> str:
-        """The runs of the story, to click; empty where there is no such page."""
-        return linked_view(self.build / "notebooks" / f"{STORY[0]}.ipynb")
+        """The runs of the summary, to click; empty where there is no such page."""
+        return linked_view(self.build / "notebooks" / f"{SUMMARY[0]}.ipynb")
 
     @property
     def whose(self) -> str:
@@ -108,7 +108,7 @@ def _card(one: Answered, link: str) -> str:
     """Question, answer in a word and in a sentence, its number, the published one."""
     answer = one.answer
     kind, word = _word(answer)
-    said = "" if one.stage in STORY else answer.sentence  # it stands above
+    said = "" if one.stage in SUMMARY else answer.sentence  # it stands above
     number = f"{answer.quantity}: {_number(answer)}" if answer.number else ""
     theirs = f"Published: {_short(answer.published)}" if answer.published else ""
     lines = "".join(

@@ -7,7 +7,7 @@ from pathlib import Path
 from nbhelpers.answers import Answer, write_answer
 from nbhelpers.files import write_json
 from nbhelpers.paper import Front, write_paper
-from nbhelpers.paper._front import FIRST, STORY
+from nbhelpers.paper._front import FIRST, SUMMARY
 from nbhelpers.study import NOTEBOOKS, question
 
 STAGES = sorted(path.stem for path in NOTEBOOKS.glob("[0-9]*.ipynb"))
@@ -77,14 +77,14 @@ def test_each_stage_has_a_card_or_a_line_with_its_question_and_answer(tmp_path):
     assert "&lt;half&gt;" in page and "<half>" not in page
 
 
-def test_the_front_page_begins_with_the_story_and_the_runs(tmp_path):
+def test_the_front_page_begins_with_the_summary_and_the_runs(tmp_path):
     build, view = study_of(tmp_path / "quick"), '<div class="linked-view">runs</div>'
     outputs = [{"data": {"text/html": html.splitlines(keepends=True)}} for html in ("<p>", view)]
     cells = [{"source": "# 15"}, {"outputs": [{"text": "said"}, *outputs]}]
     write_json(build / "notebooks" / "15-account.ipynb", {"cells": cells})
     page = write_paper(build).read_text()
     answers = {one.stage: one.answer.sentence for one in Front(build).answers}
-    assert page.index(answers[STORY[0]].split("<")[0]) < page.index(view) < page.index("<article")
+    assert page.index(answers[SUMMARY[0]].split("<")[0]) < page.index(view) < page.index("<article")
 
 
 def test_every_link_leads_to_a_file(tmp_path):
