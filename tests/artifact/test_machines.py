@@ -79,7 +79,6 @@ def test_verdicts_on_the_recorded_machine_are_those_of_its_own_pages(compared):
     said = answers["40-mitigations"]["answer"]["sentence"]
     for name, claim in {"housekeeping": 0, "pinning": 1, "SYCL": 3}.items():
         assert f"{name}: {here.iloc[claim]}" in said
-    assert answers["60-openmp-variability"]["answer"]["answer"] == "yes"
     assert here.filter(like="more threads vary more (CV").item() == "reproduced"
     holds = compared["verdicts"]["holds_on"]
     assert holds.filter(like="more threads vary more (CV").item() == "AMD EPYC, recorded"
