@@ -94,9 +94,11 @@ class Known:
         return cls(**content | {"share": tuple(content.get("share", cls.share))})
 
     def write(self, path: Path) -> Path:
-        """Hand it on to other pages, without a replay."""
+        """Hand it on to other pages, without a replay; numbers to six digits."""
         content = asdict(self)
         del content["replay"]
+        content["share"] = [float(f"{value:.6g}") for value in self.share]
+        content["longer"] = self.longer and float(f"{self.longer:.6g}")
         return write_json(path, content)
 
     def is_slow(self, longer: float) -> bool:
