@@ -19,7 +19,7 @@ EXPLORED = {
     "50-attribution": {"cutoff": "choice"},
     "70-noise-signatures": {"frequency": "choice", "duration": "choice", "ranks": "choice"},
 }
-LINKED = {"15-account"}  # with a linked view of runs
+LINKED = {"01-your-program", "15-account"}  # with a linked view of runs; 01 is for a program
 PLACES = ((0.1, 0.4), (0.9, 0.6))  # along a slider, where drags of each handle end
 RIGHT_LEFT, DOWN_UP = ("ArrowRight", "ArrowLeft"), ("ArrowDown", "ArrowUp")
 MOVES = 25  # of the mouse in a drag
