@@ -20,7 +20,10 @@ def test_a_loop_on_real_cpus_loses_what_the_signature_says(tmp_path):
     runs = loop_runs(tmp_path, configs, 4, 0.8)
     assert set(runs["cell"]) == {QUIET, *signatures}
     noisy = runs[runs["cell"] != QUIET].groupby("cell")
-    assert (noisy["met_share"].mean() - 0.025).abs().max() < 0.001
+    # an event costs up to 20 µs beyond its length: here 3 to 12 from day to day
+    for name, signature in signatures.items():
+        more = noisy.get_group(name)["met_share"].mean() - 0.025
+        assert abs(more) < 20e-6 * signature.frequency_hz, name
     taken = noisy["injected_ns"].mean() / (len(cpus) * 0.8e9)
     assert (taken - 0.025).abs().max() < 0.001
     for name, config in configs.items():
