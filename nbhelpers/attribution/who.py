@@ -21,6 +21,7 @@ SURE = 0.01  # that a class which was found elsewhere is slower, too
 NOT_OF_TRACE = ("counter", "output")
 _REPEATS = 2000
 _FAR, _LONGER = 6.0, 1.1  # of an outlier: from the median in robust deviations, and over it
+_OF_RECORDERS = ("speed_", "wait_marks", "trace_")  # columns that say how much was recorded
 COMPUTED = ("computing", "slower", "work")  # parts of the account without a name
 # (part, owner) of the account in words; {} are the milliseconds and the owner
 _WORDS = {
@@ -250,8 +251,9 @@ def counters_of(runs: pd.DataFrame, slow: pd.Series, consequences: Collection[st
     Numeric columns; a total only where the slow runs have more of it per second, too, or less in
     both: one that grows with the time, and one that is the same in all runs, says nothing.
     """
+    own = [name for name in runs if str(name).startswith(_OF_RECORDERS)]
     said = known_names("bookkeeping") | known_names("design") | known_names("run_time")
-    left_out = {*(said - {"user_s"}), *consequences, "output_lines"}
+    left_out = {*(said - {"user_s"}), *consequences, *own, "output_lines"}
     numbers = runs.select_dtypes("number").drop(columns=list(left_out), errors="ignore")
     totals = [name for name in numbers if f"{name}_per_s" in numbers]
     differ = numbers[slow.to_numpy()].mean() - numbers[~slow.to_numpy()].mean()

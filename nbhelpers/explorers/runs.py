@@ -15,8 +15,8 @@ import numpy as np
 import pandas as pd
 
 from ..attribution.who import counters_of
-from ..measurement import rates
-from ..palette import CLASSES, GREY, ORDER, PARTS
+from ..measurement import consequences, rates
+from ..palette import CLASSES, GREY, PARTS, colours
 from ..tracing.states import IDLE
 
 MOST_RUNS = 400  # dots
@@ -32,8 +32,6 @@ _LOOK = (
     "@media print{.linked-view svg{max-width:100%;height:auto}}</style>"
 )
 PROGRAM, OTHERS = "the program", "others"
-# columns that grow with the run, whatever made it longer
-_CONSEQUENCES = ("process_cpu_ns", "speed_samples", "trace_events", "trace_bytes", "wait_marks")
 _SD_OF_MAD, _LEAST_MS = 1.4826, 0.05
 _WORDS = {
     "taken": "interrupted by {}",
@@ -112,8 +110,8 @@ def _beyond(owned_ms: pd.DataFrame, seconds: pd.Series, shown: pd.Index) -> pd.D
 
 def _unusual(runs: pd.DataFrame, seconds: pd.Series, shown: pd.Index) -> pd.DataFrame:
     """The counters of each run that are farthest from those of the ordinary runs."""
-    counters = counters_of(rates(runs), seconds > seconds.quantile(0.75), _CONSEQUENCES)
-    counters = counters.select_dtypes("number").dropna(axis=1)
+    slow = seconds > seconds.quantile(0.75)
+    counters = counters_of(rates(runs), slow, consequences()).dropna(axis=1)
     usual = counters.reindex(_ordinary(seconds))
     middle = usual.median()
     spread = _SD_OF_MAD * (usual - middle).abs().median()
@@ -149,14 +147,13 @@ def _pieces(had: pd.DataFrame) -> pd.DataFrame:
     return table[["run", "cpu", "who", "from_ms", "to_ms"]].sort_values(["cpu", "from_ms"])
 
 
-def _colours(lines: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, str]]:
+def _named(lines: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, str]]:
     """A colour for the names that had a CPU longest; the others share one."""
     others = lines[lines["who"] != PROGRAM]
     longest = (others["to_ms"] - others["from_ms"]).groupby(others["who"]).sum()
     first = longest.nlargest(MOST_NAMES).index.tolist()
     shown = lines.assign(name=lines["who"].where(lines["who"].isin([PROGRAM, *first]), OTHERS))
-    free = [colour for colour in ORDER if colour != GREY]
-    return shown, {PROGRAM: PARTS["useful"], **dict(zip(first, free)), OTHERS: GREY}
+    return shown, {PROGRAM: PARTS["useful"], **colours(first), OTHERS: GREY}
 
 
 # --- the picture ----------------------------------------------------------------------------------
@@ -212,8 +209,8 @@ def _distribution(dots: pd.DataFrame, part: alt.Parameter) -> alt.Chart:
 
 
 def _time_line(lines: pd.DataFrame, chosen: alt.Parameter) -> alt.Chart:
-    shown, colours = _colours(lines)
-    scale = alt.Scale(domain=list(colours), range=list(colours.values()))
+    shown, colour = _named(lines)
+    scale = alt.Scale(domain=list(colour), range=list(colour.values()))
     whole = alt.Scale(domain=[0, float(lines["to_ms"].max())])
     words = f"who had each CPU (kept of {lines['run'].nunique()} runs)"
     title = alt.Title(words, anchor="start", fontSize=11)

@@ -130,7 +130,7 @@ def _line(one: Answered, link: str) -> str:
 
 
 def _number(answer: Answer) -> str:
-    """The number with interval and n in few words: there are some twenty cards."""
+    """The number with interval and n in few words: a card is narrow."""
     low, high = answer.low, answer.high
     ends = f" ({short_number(low)}{'–' if low >= 0 else ' to '}{short_number(high)})"
     count = f", n={answer.n} {answer.n_of}" if answer.n else ""

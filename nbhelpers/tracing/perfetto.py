@@ -11,7 +11,7 @@ import pandas as pd
 from ..errors import InputError
 from ..files import write_json
 from .campaign import EVENTS, OWNERS, STATES, each_recording
-from .states import NOT_RECORDED
+from .states import IDLE, NOT_RECORDED
 
 _CPUS, _INTERRUPTS, _THREADS = 1, 2, 3  # "processes" of the viewer
 _NAMES = {_CPUS: "CPUs", _INTERRUPTS: "interrupts", _THREADS: "threads of the program"}
@@ -45,7 +45,7 @@ def write_perfetto(folder: str | Path, run: pd.DataFrame, path: str | Path) -> P
     if recorded is None:
         raise InputError("no recording to show", where=folder, why=NOT_RECORDED, fix="make doctor")
     owners, events, states = (recorded[name] for name in (OWNERS, EVENTS, STATES))
-    had = owners[owners["name"] != "idle"].rename(columns={"cpu": "track", "thread": "of"})
+    had = owners[owners["name"] != IDLE].rename(columns={"cpu": "track", "thread": "of"})
     taken = events[(events["kind"] != "thread").to_numpy()]
     taken = taken.rename(columns={"cpu": "track", "source": "name"}).assign(of=-1)
     own = states.rename(columns={"thread": "track", "woken_by_name": "of", "name": "thread"})

@@ -23,7 +23,6 @@ from ...attribution.who import (
 from ...measurement import consequences, rates
 from ...outcomes import Outcome
 
-_OF_RECORDERS = ("speed_", "wait_marks", "trace_")  # columns that say how much was recorded
 # counters of the program's own work: a slower CPU makes none of them larger
 _WORK = {
     "instructions": "executed {} times as many instructions",
@@ -131,8 +130,7 @@ def took_of(runs: pd.DataFrame, folder: Path, outcome: Outcome, seed: int) -> To
     lost_ms = owned_ms(folder / "traces", traced.reset_index(), folder / "speed")
     of_traced = slow.slow[traced.index]
     names = who_took_it(traced["region_seconds"], lost_ms, None, of_traced, seed)
-    own = [name for name in runs if name.startswith(_OF_RECORDERS)]
-    counters = counters_of(rates(runs), slow.slow, [*consequences(), *own])
+    counters = counters_of(rates(runs), slow.slow, consequences())
     rest = who_took_it(runs["region_seconds"], output_of(runs), counters, slow.slow, seed)
     found = [part for part in (names, rest) if len(part)]
     table = pd.concat(found) if found else names
