@@ -27,7 +27,7 @@ LOOK = (
 
 @dataclass(frozen=True)
 class Control:
-    """One control: words stand in a list, numbers along a slider.
+    """One control: numbers along a slider.
 
     Attributes
     ----------
@@ -36,7 +36,7 @@ class Control:
     options
         What can be chosen.
     start
-        One of them; or two, the ends of a part of a range.
+        One of them.
     unit
         Of the numbers.
     """
@@ -48,9 +48,8 @@ class Control:
 
     def words(self, value: Any) -> str:
         """The value in words, with its unit."""
-        ends = value if isinstance(value, tuple) else (value,)
-        shown = [f"{end:.4g}" if isinstance(end, float) else f"{end}" for end in ends]
-        return f"{' to '.join(shown)} {self.unit}".rstrip()
+        shown = f"{value:.4g}" if isinstance(value, float) else f"{value}"
+        return f"{shown} {self.unit}".rstrip()
 
     def widget(self) -> Any:
         """An ipywidget whose `value` is the control's; the view says the value, in one piece with
@@ -60,13 +59,9 @@ class Control:
 
         look: dict[str, Any] = {"description": self.label, "tooltip": self.label}
         look["style"] = {"description_width": "12em"}
-        if isinstance(self.start, str):
-            return ipywidgets.Dropdown(options=self.options, value=self.start, **look)
-        is_span = isinstance(self.start, tuple)
-        kind = ipywidgets.SelectionRangeSlider if is_span else ipywidgets.SelectionSlider
         options = [(self.words(value), value) for value in self.options]
         look |= {"readout": False, "layout": {"width": "90%"}}
-        return kind(options=options, value=self.start, **look)
+        return ipywidgets.SelectionSlider(options=options, value=self.start, **look)
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,7 +21,7 @@ EXPLORED = {
 }
 LINKED = {"01-your-program", "15-account"}  # with a linked view of runs; 01 is for a program
 PLACES = ((0.1, 0.4), (0.9, 0.6))  # along a slider, where drags of each handle end
-RIGHT_LEFT, DOWN_UP = ("ArrowRight", "ArrowLeft"), ("ArrowDown", "ArrowUp")
+RIGHT_LEFT = ("ArrowRight", "ArrowLeft")
 MOVES = 25  # of the mouse in a drag
 MOST_WAIT_S = 30
 LASTING_S = 0.3  # after which nothing more is expected
@@ -107,9 +107,8 @@ class OnPage:
         assert self.page.locator(_BOX).count() == 1
         found = self.controls()
         assert [one["label"] for one in found] == list(self.kinds)
-        for one, kind in zip(found, self.kinds.values()):
-            handles = {"span": 2, "list": 0}.get(kind, 1)
-            assert (one["tag"] == "select", one["handles"]) == (kind == "list", handles), one
+        for one in found:
+            assert one["tag"] != "select" and one["handles"] == 1, one
             assert one["visible"] and not one["cut"] and one["tooltip"] in ("", one["label"]), one
         assert self.box.evaluate(_TOO_WIDE) == []
 
@@ -118,9 +117,9 @@ class OnPage:
         words, found = self.shown()["words"], self.controls()
         assert len(found) == len(words)
         return [
-            f"{one['label']}: {_words(one)}, shown {shown}"
+            f"{one['label']}: {one['words']}, shown {shown}"
             for one, shown in zip(found, words)
-            if _words(one) != shown
+            if one["words"] != shown
         ]
 
     def follow(self, label: str, way: str, lasting_s: float = LASTING_S) -> str:
@@ -170,11 +169,6 @@ class OnPage:
         self._frame(number).locator(".noUi-handle").first.focus()
         self._type(*keys)
 
-    def choose(self, number: int, *keys: str) -> None:
-        """A list is opened by a click, gone along by keys, and closed by Enter."""
-        self._frame(number).locator("select").click()
-        self._type(*keys, "Enter")
-
     def _type(self, *keys: str) -> None:
         for key in keys:
             self.page.keyboard.press(key)
@@ -186,8 +180,8 @@ class OnPage:
 def operate(explorer: OnPage) -> None:
     """Every control by mouse and keys, each in turn, then all at once."""
     explorer.check_controls()
-    for number, kind in enumerate(explorer.kinds.values()):
-        (_operate_list if kind == "list" else _operate_slider)(explorer, number)
+    for number in range(len(explorer.kinds)):
+        _operate_slider(explorer, number)
     _operate_all(explorer)
     assert explorer.box.evaluate(_TOO_WIDE) == []
 
@@ -220,14 +214,6 @@ def _operate_slider(explorer: OnPage, number: int) -> None:
     _arrives_slowly_at(explorer, label, fast, partial(explorer.press, number), RIGHT_LEFT)
 
 
-def _operate_list(explorer: OnPage, number: int) -> None:
-    label = list(explorer.kinds)[number]
-    for keys in (["ArrowDown"] * 3, ["End"], ["Home", "ArrowDown"]):
-        explorer.choose(number, *keys)
-    fast = explorer.follow(label, "list")
-    _arrives_slowly_at(explorer, label, fast, partial(explorer.choose, number), DOWN_UP)
-
-
 def _arrives_slowly_at(
     explorer: OnPage, label: str, fast: str, move: Callable, keys: tuple[str, str]
 ) -> None:
@@ -239,11 +225,8 @@ def _arrives_slowly_at(
 
 
 def _operate_all(explorer: OnPage) -> None:
-    for number, kind in enumerate(explorer.kinds.values()):
-        if kind == "list":
-            explorer.choose(number, "ArrowDown")
-        else:
-            explorer.drag(number, 0, 0.3)
+    for number in range(len(explorer.kinds)):
+        explorer.drag(number, 0, 0.3)
     explorer.follow("all", "mouse")
 
 
@@ -251,9 +234,3 @@ def table(stage: str, followed: list[tuple[str, str, float]]) -> str:
     """A line a control: number, median and maximum of ms from its last change to its view."""
     ms = pd.DataFrame(followed, columns=["control", "by", "ms"]).groupby(["control", "by"])["ms"]
     return f"{stage}\n{ms.agg(['size', 'median', 'max']).round().to_string()}"
-
-
-def _words(one: dict) -> str:
-    """A control's last value as the view writes it; of a span JupyterLab writes both units."""
-    low, dash, high = one["words"].partition("-")
-    return f"{low.removesuffix(' ms')} to {high}" if dash and one["handles"] == 2 else one["words"]
