@@ -259,7 +259,6 @@ def _execute(
             "KernelManager": {"transport": "ipc", "ip": f"{folder}/kernel"},
             "NotebookClient": {"extra_arguments": arguments},
         }
-        os.environ["NOISEBOOK_STATIC"] = "1"  # nobody is there to drag a slider
         os.environ[HOME] = str(results())  # the kernel runs in another folder
         os.environ[LIST] = f"{folder}/loaded.json"
         try:

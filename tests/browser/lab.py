@@ -31,15 +31,6 @@ _STATE = """() => {
   };
 }"""
 
-_LISTEN = """() => {
-  window.heard = [];
-  const kernel = window.jupyterapp.shell.currentWidget.sessionContext.session.kernel;
-  kernel.iopubMessage.connect((_, message) => {
-    const {evalue, text, name} = message.content;
-    if (message.header.msg_type == 'error' || name == 'stderr') window.heard.push(evalue ?? text);
-  });
-}"""
-
 
 @contextmanager
 def lab_of(folder: Path, settings: Path):
@@ -94,14 +85,6 @@ class Notebook:
         text = f"{message.text} {message.location.get('url', '')}"
         if message.type == "error" and not any(known in text for known in _NOT_OURS):
             self.said.append(text)
-
-    def listen(self) -> None:
-        """From now on errors and warnings of the kernel, wherever they are shown."""
-        self.page.evaluate(_LISTEN)
-
-    def heard(self) -> list[str]:
-        """What the kernel said since."""
-        return self.page.evaluate("() => window.heard")
 
     def state(self) -> dict:
         """Code cells, those that were run, the kernel's status, and errors among the outputs."""
