@@ -93,9 +93,9 @@ test: build/c-parts
 	    $(AGAIN) -m "not long and not alone" || s=1; \
 	  $(python) -m pytest -m "alone and not long" --reruns 2 || s=1; exit $$s
 doctor: build/c-parts
-	@$(python) -m nbhelpers.promise $(NAME)
+	@$(python) -m nbhelpers doctor --profile $(NAME)
 lab: build/c-parts
-	@$(python) -m nbhelpers.lab open --profile $(if $(filter file,$(origin PROFILE)),recorded,$(call q,$(PROFILE))) $(LAB)
+	@$(python) -m nbhelpers lab --profile $(if $(filter file,$(origin PROFILE)),recorded,$(call q,$(PROFILE))) -- $(LAB)
 docs: build/c-parts
 	@$(python) -m sphinx -W --keep-going -q -b html docs build/docs && echo "Open build/docs/index.html"
 mpi sycl: build/c-parts

@@ -3,7 +3,6 @@
 Owns `build/lab`: which copies are made, which are kept because somebody changed them.
 """
 
-import argparse
 import ast
 import contextlib
 import math
@@ -17,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from .answers import Answer, Answered, read_answer
-from .errors import InputError, NoisebookError
+from .errors import InputError
 from .files import write_json
 from .places import HOME, is_installed, results, shipped
 from .profiles import adopted, parameters_of
@@ -243,22 +242,3 @@ def open_lab(profile: str, options: list[str]) -> None:
     words += [f"--ServerApp.root_dir={root}", str(folder / f"{CONTENTS}.ipynb")]
     words += ["--allow-root"] if os.geteuid() == 0 else []
     os.execv(sys.executable, [sys.executable, "-m", "jupyter", "lab", *words])
-
-
-def main(words: list[str] | None = None) -> int:
-    """`python -m nbhelpers.lab open`; an error that a user can fix is one message."""
-    about = __doc__.splitlines()[0]
-    parser = argparse.ArgumentParser(prog="python -m nbhelpers.lab", description=about)
-    parser.add_argument("what", choices=("open",))
-    parser.add_argument("--profile", default="recorded")
-    arguments, options = parser.parse_known_args(words)
-    try:
-        open_lab(arguments.profile, options)
-    except NoisebookError as error:
-        print(f"\n{error}", file=sys.stderr)
-        return 2
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -9,7 +9,6 @@ and the measurements cannot disagree.
 """
 
 import os
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -194,12 +193,3 @@ def _mpi() -> str:
     except Unavailable as error:
         return f"{error.what}: {error.why}; {error.fix}"
 
-
-def main() -> None:
-    """`python -m nbhelpers.promise [PROFILE]`: the doctor's report, and what each stage will do."""
-    profile, found = [*sys.argv[1:], "quick"][0], doctor()
-    print(found.checks_text(), text(profile, found), sep="\n\n")
-
-
-if __name__ == "__main__":
-    main()

@@ -213,7 +213,7 @@ def test_the_server_asks_for_its_token_and_listens_on_loopback_only():
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    command = [sys.executable, "-m", "nbhelpers.lab", "open", "--no-browser", f"--port={port}"]
+    command = [sys.executable, "-m", "nbhelpers", "lab", "--", "--no-browser", f"--port={port}"]
     server = subprocess.Popen(
         command, cwd=REPOSITORY, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )

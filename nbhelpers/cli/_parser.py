@@ -158,7 +158,11 @@ _OF_VERB: dict[str, tuple[click.Parameter, ...]] = {
         _number("--ranks", "P", "simulated CPUs", 4096, click.IntRange(2)),
         _number("--seeds", "N", "replicates", 10),
     ),
-    "lab": (_text("--profile", "NAME", "whose parameters the copies have: recorded, quick, …"),),
+    "doctor": (click.Option(["--profile"], default="quick", help="what it will do here"),),
+    "lab": (
+        _text("--profile", "NAME", "whose parameters the copies have: recorded, quick, …"),
+        click.Argument(["options"], nargs=-1, metavar="[-- OPTION OF JUPYTERLAB ...]"),
+    ),
     "compare": (click.Argument(["paths"], nargs=-1, metavar="A.zip B.zip ..."),),
     "verify": (click.Argument(["path"]),),
     "paper": (_text("--profile", "NAME", "smoke, quick or full (default: quick)"),),

@@ -41,7 +41,7 @@ def doctor(arguments: SimpleNamespace) -> Answer:
     found = examined()
     where = [f"programs  {places.programs()}", f"results   {places.results()}"]
     return Answer(
-        "\n\n".join([found.checks_text(), text(found=found), "\n".join(where)]),
+        "\n\n".join([found.checks_text(), text(arguments.profile, found), "\n".join(where)]),
         {
             "checks": [asdict(check) for check in found.checks],
             "replaced": found.replaced(),
@@ -277,7 +277,8 @@ def lab(arguments: SimpleNamespace) -> None:
     """Replaces this process by JupyterLab."""
     from ..lab import open_lab
 
-    open_lab(arguments.profile or ("quick" if places.is_installed() else "recorded"), [])
+    default = "quick" if places.is_installed() else "recorded"
+    open_lab(arguments.profile or default, list(arguments.options))
 
 
 def paper(arguments: SimpleNamespace) -> Answer:

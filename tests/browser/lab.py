@@ -37,9 +37,9 @@ def lab_of(folder: Path, settings: Path):
     """JupyterLab on a copy of the tree in which nothing was run: address, token and the copy."""
     fresh_clone(folder)
     own = {f"JUPYTER_{name}_DIR": str(settings / name) for name in ("CONFIG", "DATA")}
-    words = ["open", "--profile", "recorded", "--no-browser", "--ServerApp.port=0"]
+    words = ["lab", "--profile", "recorded", "--", "--no-browser", "--ServerApp.port=0"]
     process = subprocess.Popen(
-        [sys.executable, "-m", "nbhelpers.lab", *words, "--LabApp.expose_app_in_browser=True"],
+        [sys.executable, "-m", "nbhelpers", *words, "--LabApp.expose_app_in_browser=True"],
         cwd=folder,
         env={**os.environ, **own, "PYTHONPATH": str(folder)},
         stdout=subprocess.PIPE,
