@@ -111,7 +111,8 @@ def readable(seconds: float) -> str:
 
 
 def stage_head(stage: str) -> str:
-    """What stands before each line of a stage: its name, how long it takes, or that it is late.
+    """What stands before each line of a stage: its name, and how long it takes; of one that takes
+    longer, how long it has taken.
 
     Parameters
     ----------
@@ -120,8 +121,9 @@ def stage_head(stage: str) -> str:
 
     Examples
     --------
-    >>> stage_head(f"15-account 90 {time.monotonic()}"), stage_head("15-account 90 -1000")
-    ('15-account (about 90 s): ', '15-account (longer than the expected 90 s): ')
+    >>> now = time.monotonic()
+    >>> stage_head(f"15-account 90 {now}"), stage_head(f"15-account 90 {now - 7200}")
+    ('15-account (about 90 s): ', '15-account (2.0 h, of 90 s expected): ')
     >>> stage_head("15-account")
     '15-account: '
     """
@@ -129,8 +131,10 @@ def stage_head(stage: str) -> str:
     if not expected:
         return f"{name}: "
     seconds, began_s = map(float, expected)
-    is_late = time.monotonic() > began_s + seconds
-    return f"{name} ({'longer than the expected' if is_late else 'about'} {readable(seconds)}): "
+    spent_s = time.monotonic() - began_s
+    if spent_s > seconds:
+        return f"{name} ({readable(spent_s)}, of {readable(seconds)} expected): "
+    return f"{name} (about {readable(seconds)}): "
 
 
 @contextlib.contextmanager

@@ -249,7 +249,7 @@ def _judgement(tests: _Tests, adjusted: np.ndarray, level: float, together: int)
         p_adjusted=float(adjusted[nearest]),
         **units,
         needed=needed,
-        why=_open(needed, tests.evidence.unit) if verdict == INCONCLUSIVE else "",
+        why=_open(claim, needed, tests.evidence.unit) if verdict == INCONCLUSIVE else "",
     )
 
 
@@ -290,9 +290,10 @@ def _needed(claim: Claim, found: Estimate, level: float) -> float:
     return float(np.ceil(max((quantiles * spread / distance) ** 2, found.units + 1)))
 
 
-def _open(needed: float, unit: str) -> str:
+def _open(claim: Claim, needed: float, unit: str) -> str:
     forecast = f"; about {needed:,.0f} {unit} would settle it" if np.isfinite(needed) else ""
-    return f"the interval holds both answers{forecast}"
+    margin = f"an effect, and less than the margin of {100 * claim.margin:.3g} %"
+    return f"the interval holds both answers, {margin}{forecast}"
 
 
 def p_text(p_value: float) -> str:
