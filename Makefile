@@ -1,21 +1,20 @@
-# A stage runs again when the contents changed of what it rests on: only then is its .wanted rewritten; .made is what others go on with.
-#:Noisebook: why does a parallel program not take the same time twice?
+# A stage runs again when the contents changed of what it rests on: only then is its .wanted rewritten.
+#:Noisebook: why does a parallel program not take the same time twice?   (times: two cores)
 #:
 #:  make paper      15 min   the whole study on this machine: build/PROFILE/paper; as root the full method
 #:  make test       7-10 min the tests; make check, make format: layout, lint, types, sizes
 #:  make lab                 JupyterLab on copies of the notebooks; LAB='--port 8889' for its own options
 #:  make doctor     10 s     what this machine can measure, and the command that mends what it cannot
 #:  make env        2 min    the environment (.venv) and the C parts; make docs: the reference
-#:  make artifact   1 min    the study as one zip; make measure-again keeps data aside; make clean
+#:  make artifact   1 min    the study as a zip; make measure-again keeps data aside; make clean
 #:  make mpi        1 min    optional; so are make sycl (482 MB), make extra EXTRA=NAME, make privileged
 #:
 #:  PROFILE=smoke   6 min    a handful of runs; full: hours; paper: days on 32 cores; path/to/mine.yml: yours
 #:  PROFILE=recorded 5 min   the tables of the recorded campaign, no root; DATA=that.zip: its tables
-#:                           (times: two virtual cores)
 PROFILE ?= quick
 PYTHON ?= python3
 PY ?= .venv/bin/python
-STAGES := $(filter-out 01-% 02-%,$(basename $(notdir $(wildcard notebooks/[0-9]*.ipynb))))
+export PYTHON PY
 
 # make expands a $ in what it is given: the name of a file that somebody sent would run as a command.
 dollar := $(strip $(foreach n,DATA PROFILE NAMES LAB EXTRA,$(if $(findstring $$,$(value $n)),$n)))
@@ -27,10 +26,8 @@ python := $(call q,$(PY))
 STAGE := $(python) -m nbhelpers.stages
 plain = $(shell basename -- $(call q,$(1)) | sed 's/^noisebook-//; s/\.\(zip\|ya*ml\)$$//; s/[^A-Za-z0-9_-]/-/g')
 NAME := $(if $(DATA),shared-$(call plain,$(DATA)),$(call plain,$(PROFILE)))
-PROFILE_OR_DATA := $(if $(DATA),$(NAME),$(PROFILE))
 S := build/$(NAME)/stamps
 .DEFAULT_GOAL := help
-.DELETE_ON_ERROR:
 .PHONY: help paper env check format test doctor lab docs extra artifact mpi sycl privileged measure-again clean FORCE
 help:
 	@sed -n 's/^#://p' Makefile
@@ -39,29 +36,29 @@ paper: $(S)/90-paper.done
 
 ALONE = flock build/.lock
 PIP = $(python) -m pip install --quiet --disable-pip-version-check
-CHECK = GOAL=$(firstword $(MAKECMDGOALS) paper) CC='$(CC)' OPENMP='$(or $(OPENMP),-fopenmp)' sh workloads/check.sh
+CHECK = GOAL=$(firstword $(MAKECMDGOALS) paper) sh workloads/check.sh
 ifeq ($(PY),.venv/bin/python)
 ENV := .venv/installed
 $(ENV): requirements.lock
-	@PYTHON='$(PYTHON)' $(CHECK) environment && PYTHON='$(PYTHON)' sh workloads/environment.sh
+	@$(CHECK) environment && sh workloads/environment.sh
 endif
 env: build/c-parts
 build/c-parts: $(ENV) $(wildcard injector_c/* simulator_c/* workloads/*.[ch] workloads/Makefile workloads/sycl/* workloads/mpi/*) setup.py pyproject.toml
 	@PYTHON=$(python) $(CHECK)
 	@mkdir -p build/bin && $(ALONE) $(MAKE) --no-print-directory -s -C workloads BIN=../build/bin
-	@$(ALONE) $(PIP) --no-deps --no-build-isolation -e . || { echo "The C parts did not build: its message stands above"; exit 1; }
-	@for part in sycl mpi; do PY=$(python) sh workloads/$$part/install.sh again || echo "Not built anew: the $$part programs. To try again: make $$part"; done
+	@$(ALONE) $(PIP) --no-deps --no-build-isolation -e .
+	@for part in sycl mpi; do sh workloads/$$part/install.sh again || echo "Not built anew: the $$part programs. To try again: make $$part"; done
 	@touch $@
 
 EXTRA_STAGES := $(shell $(python) -m nbhelpers.extras 2>/dev/null)
-STAGES := $(sort $(STAGES) $(EXTRA_STAGES))
+OUR_STAGES := $(filter-out 01-% 02-%,$(basename $(notdir $(wildcard notebooks/[0-9]*.ipynb))))
+STAGES := $(sort $(OUR_STAGES) $(EXTRA_STAGES))
 WANTED := $(STAGES:%=$(S)/%.wanted)
 DONE := $(STAGES:%=$(S)/%.done)
 MADE := $(STAGES:%=$(S)/%.made)
-.PRECIOUS: $(WANTED) $(DONE) $(MADE)
 $(S)/checked: $(ENV) FORCE
 	@$(if $(DATA),$(python) -m nbhelpers unpack --profile $(NAME) $(call q,$(DATA)))
-	@$(STAGE) check --profile $(call q,$(PROFILE_OR_DATA))
+	@$(STAGE) check --profile $(call q,$(if $(DATA),$(NAME),$(PROFILE)))
 	@mkdir -p $(S) && touch $@
 $(S)/planned: $(S)/checked build/c-parts FORCE
 	@$(STAGE) wanted --profile $(NAME) $(STAGES) && touch $@
@@ -80,17 +77,18 @@ $(call after,50-attribution,10-trace-collection 35-planted-anomaly)
 $(call after,82-this-machine-at-scale,00-machine 10-trace-collection)
 $(call after,95-machines,00-machine 40-mitigations 60-openmp-variability)
 $(S)/90-paper.done: $(filter-out %/90-paper.done,$(DONE))
-AGAIN = $(python) -m pytest --lf --lfnf=none# what failed beside others, once more, alone
-CHECK_ALL = PY=$(python) sh tests/check.sh
+CHECK_ALL = sh tests/check.sh
+BESIDE = $(python) -m pytest -m "not long and not alone"
 check: $(ENV)
 	@$(CHECK_ALL)
 format: $(ENV)
 	@$(CHECK_ALL) format
 # where it is set, every program of the tests would compile the library anew
 test: export PYTHONDONTWRITEBYTECODE =
+# what failed beside others counts if it fails alone, too
 test: build/c-parts
-	@s=0; $(CHECK_ALL) || s=1; $(python) -m pytest -m "not long and not alone" -n auto --maxprocesses 8 --dist worksteal || \
-	    $(AGAIN) -m "not long and not alone" || s=1; \
+	@s=0; $(CHECK_ALL) || s=1; \
+	  $(BESIDE) -n auto --maxprocesses 8 --dist worksteal || $(BESIDE) --lf --lfnf=none || s=1; \
 	  $(python) -m pytest -m "alone and not long" --reruns 2 || s=1; exit $$s
 doctor: build/c-parts
 	@$(python) -m nbhelpers doctor --profile $(NAME)
@@ -99,15 +97,15 @@ lab: build/c-parts
 docs: build/c-parts
 	@$(python) -m sphinx -W --keep-going -q -b html docs build/docs && echo "Open build/docs/index.html"
 mpi sycl: build/c-parts
-	@PY=$(python) MPICC=$(call q,$(if $(filter command,$(origin MPICC)),$(MPICC))) sh workloads/$@/install.sh
+	@MPICC=$(call q,$(if $(filter command,$(origin MPICC)),$(MPICC))) sh workloads/$@/install.sh
 privileged:
-	@PRIV_GROUP='$(PRIV_GROUP)' sh workloads/install_privileged.sh
+	@sh workloads/install_privileged.sh
 extra: $(if $(wildcard extras/$(EXTRA)/pyproject.toml),build/c-parts)
-	@PY=$(python) sh extras/install.sh $(call q,$(EXTRA))
+	@sh extras/install.sh $(call q,$(EXTRA))
 artifact: $(ENV)
 	@$(python) -m nbhelpers pack --profile $(NAME) --names=$(call q,$(NAMES))
 measure-again:
 	@[ ! -d build/$(NAME)/data ] || { cd build/$(NAME) && mkdir -p kept && mv data kept/$$(date +%FT%H-%M-%S) && rm -rf stamps && echo "kept: build/$(NAME)/kept"; }
 clean:
 	@rm -rf docs/reference build/docs build/bin build/c-parts build/*/notebooks build/*/pages build/*/results build/*/stamps build/*/paper
-	@for d in build/*/data build/*/kept; do [ ! -d $$d ] || echo "kept: $$d (measured data; delete by hand if you must)"; done
+	@echo "Measured data stay: build/*/data, build/*/kept (delete by hand if you must)"
