@@ -150,10 +150,9 @@ def adopt(path: str | Path, name: str) -> str:
         data, note = results() / name / "data", shared_file(name)
         if data.exists():
             return _same_data(read_json(note) if note.exists() else {}, shared, name)
-        digests = _digests(metadata, source)
         fresh = data.with_name("data.unpacking")
         shutil.rmtree(fresh, ignore_errors=True)
-        _copy(source, digests, fresh)
+        _copy(source, fresh)
         write_atomically(adopted_profile_file(name), source.read("profile.yml"))
         write_json(note, shared)
         fresh.rename(data)
@@ -185,10 +184,10 @@ def _same_data(here: dict, shared: dict, name: str) -> str:
     return ""
 
 
-def _digests(metadata: bytes, source: Source) -> dict[str, str]:
+def _digests(source: Source) -> dict[str, str]:
     """The SHA-256 of each file that the crate lists; they are all there, and no other."""
     try:
-        graph = json.loads(metadata)["@graph"]
+        graph = json.loads(source.read(METADATA))["@graph"]
         listed = {unquote(one["@id"]): str(one["sha256"]) for one in graph if "sha256" in one}
     except (ValueError, RecursionError, LookupError, TypeError, AttributeError):
         raise InputError(
@@ -223,13 +222,9 @@ def checked_files(
     InputError
         It is no whole artifact.
     """
-    listed = _digests(source.read(METADATA), source)
-    chosen = {name: value for name, value in listed.items() if not wanted or wanted.fullmatch(name)}
-    yield from _checked(source, chosen)
-
-
-def _checked(source: Source, digests: dict[str, str]) -> Iterator[tuple[str, bytes]]:
-    for name in each(sorted(digests), "checking the shared study", "files"):
+    digests = _digests(source)
+    chosen = [name for name in sorted(digests) if not wanted or wanted.fullmatch(name)]
+    for name in each(chosen, "checking the shared study", "files"):
         content = source.read(name)
         if hashlib.sha256(content).hexdigest() != digests[name]:
             raise InputError(
@@ -241,9 +236,9 @@ def _checked(source: Source, digests: dict[str, str]) -> Iterator[tuple[str, byt
         yield name, content
 
 
-def _copy(source: Source, digests: dict[str, str], target: Path) -> None:
+def _copy(source: Source, target: Path) -> None:
     """Check every file by its digest, and copy those of the folder `data`."""
-    for name, content in _checked(source, digests):
+    for name, content in checked_files(source):
         inside = PurePosixPath(name)
         if inside.parts[0] == "data":
             write_atomically(target.joinpath(*inside.parts[1:]), content)
