@@ -74,25 +74,19 @@ def _sides(arguments: SimpleNamespace) -> tuple["Side", "Side"]:
 
 def _commands(arguments: SimpleNamespace) -> list[list[str] | str]:
     """Those of the two sides: behind two `--`, or one for both."""
-    if _is_configured(arguments):
-        if not (arguments.command or arguments.shell or arguments.program):
-            fix = f"{arguments.before} -- ./program arguments"
-            raise InputError("which program?", fix=fix)
-        return [arguments.command, arguments.command]
-    words = arguments.command
+    words, before = arguments.command, arguments.before
+    names = ("old_env", "new_env", "old_mitigation", "new_mitigation")
+    if "--" not in words and any(getattr(arguments, name) for name in names):
+        if not (words or arguments.shell or arguments.program):
+            raise InputError("which program?", fix=f"{before} -- ./program arguments")
+        return [words, words]
     at = words.index("--") if "--" in words else 0
     if not (0 < at < len(words) - 1):
         raise InputError(
             "which two programs?",
-            fix=f"{arguments.before} -- ./a arguments -- ./b arguments; more: noisebook ab --help",
+            fix=f"{before} -- ./a arguments -- ./b arguments; more: noisebook ab --help",
         )
     return [words[:at], words[at + 1 :]]
-
-
-def _is_configured(arguments: SimpleNamespace) -> bool:
-    names = ("old_env", "new_env", "old_mitigation", "new_mitigation")
-    several = "--" in arguments.command
-    return not several and any(getattr(arguments, name) for name in names)
 
 
 def _variables(words: Sequence[str]) -> dict[str, str]:

@@ -201,8 +201,6 @@ def _check(arguments: SimpleNamespace, words: list[str]) -> None:
         return
     arguments.command = list(arguments.command)
     arguments.words, arguments.before = words, _before_program(arguments, words)
-    if arguments.command and arguments.shell:
-        raise InputError("both a command and a shell line were given", fix="give one of them")
     given = arguments.command or arguments.shell or arguments.program
     if not given and arguments.name not in _WITHOUT_PROGRAM:
         raise InputError("which program?", fix=f"{arguments.before} -- ./program arguments")
