@@ -192,4 +192,3 @@ def _mpi() -> str:
         return str(installation())
     except Unavailable as error:
         return f"{error.what}: {error.why}; {error.fix}"
-
