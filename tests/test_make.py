@@ -74,8 +74,8 @@ def test_a_mistyped_name_is_refused_before_anything_is_run(words, message):
 def test_all_that_make_shows_exists():
     shown = re.findall(r"\bmake ([a-z-]+)", make("help").stdout)
     assert len(shown) > 8
-    for target in shown:
-        assert make("-n", target).returncode == 0, target
+    done = make("-n", *shown)
+    assert done.returncode == 0, done.stderr  # it names a target that there is not
 
 
 @pytest.mark.timeout(600)
