@@ -69,7 +69,7 @@ class Measuring:
     """
 
     def __init__(self, session: Session, step: str = FIRST, on_run: OnProgress = lambda at: None):
-        self.progress = Progress(most=session.runs if step == FIRST else 2 * session.rounds)
+        self.progress = Progress(most=session.most_runs(step))
         self._on_run, self._stopped = on_run, False
         choices = session.save()
         self._errors = choices.with_suffix(".err")

@@ -24,6 +24,7 @@ from ..places import results, shipped
 from ..reading import read_json
 from ..statistics import stopping
 from ..workloads import Workload, as_workload
+from .by_hand import cells_by_hand, joined
 from .recorded import FIRST, RUNS, TABLES, is_table, runs_of
 
 if TYPE_CHECKING:
@@ -75,6 +76,9 @@ class Session:
         Id of what is tried.
     rounds
         Of a trial: runs with and runs without the mitigation.
+    apply, undo
+        Command lines that do a mitigation that can only be done by hand, and undo it, so that it is
+        tried in turn; empty: it is measured before and after.
     seed
         Of orders, and of the analysis.
 
@@ -97,6 +101,8 @@ class Session:
     node: str = ""
     mitigation: str = ""
     rounds: int = 20
+    apply: str = ""
+    undo: str = ""
     seed: int = 1
 
     def __post_init__(self):
@@ -219,7 +225,9 @@ class Session:
         step
             FIRST: run the program until the stopping rule is content. TRIAL: with and without the
             mitigation, in turn; undone after each run. AGAIN: the same in runs that had no part in
-            choosing it, since only these can confirm it.
+            choosing it, since only these can confirm it. Of a mitigation by hand that no commands
+            do: "trial.before" and "trial.after", one side each, as the machine is then; AGAIN
+            likewise.
         on_run
             Called after each run with the finished runs, the most there can be, and what the rule
             says, or how long it will take.
@@ -238,7 +246,7 @@ class Session:
         elif self.mitigation not in mitigations():
             raise InputError(f"there is no mitigation {self.mitigation!r}", fix="choose one")
         else:
-            cells = treatment_cells(self.workload, [self.mitigation])
+            cells = self._cells_of(step)
             place = self.place / self.name_of(step)
             campaign = Campaign(place, cells, self.rounds, self.seed, max_failures=3)
             campaign.run(lambda done, most, s: on_run(done, most, f"about {s:.0f} s left"))
@@ -258,9 +266,33 @@ class Session:
         campaign = Campaign(self.place / FIRST, cells, least, self.seed, attachments=layers)
         campaign.run(lambda done, *_: on_run(done, self.runs, says), enough, self.runs)
 
+    def _cells_of(self, step: str) -> list[Cell]:
+        side, by_hand = step.partition(".")[2], self.mitigation in self.by_hand()
+        if not by_hand:
+            return treatment_cells(self.workload, [self.mitigation])
+        if not side and not (self.apply and self.undo):
+            raise InputError(
+                f"'{self.mitigation}' is done by hand",
+                fix="measure without it, do it, measure with it; or name the commands that do and"
+                " undo it, and it is tried in turn",
+            )
+        return cells_by_hand(self.workload, self.mitigation, side, self.apply, self.undo)
+
     def name_of(self, step: str) -> str:
         """The folder of a step that measures."""
-        return FIRST if step == FIRST else f"{step}-{self.mitigation}"
+        step, dot, side = step.partition(".")
+        return FIRST if step == FIRST else f"{step}-{self.mitigation}{dot}{side}"
+
+    def most_runs(self, step: str) -> int:
+        """How many runs a step has at most."""
+        return self.runs if step == FIRST else self.rounds * (1 if "." in step else 2)
+
+    def next_step(self) -> str:
+        """Of a mitigation that is measured before and after: TRIAL until both sides have their
+        runs, then AGAIN.
+        """
+        untreated, treated = self.pairs().get(self.mitigation, ((), ()))
+        return AGAIN if min(len(untreated), len(treated)) >= self.rounds else TRIAL
 
     def rule_says(self, runs: pd.DataFrame | None = None) -> stopping.Decision:
         """What the stopping rule says of runs; None: of those so far."""
@@ -407,14 +439,27 @@ class Session:
             tried = set(self.cells()) & set(mitigations()) if step == TRIAL else set()
             tables = {name: self._first() for name in sorted(tried)}
         else:
-            folders = sorted(path.name for path in self.place.glob(f"{step}-*"))
-            tables = {name.removeprefix(f"{step}-"): self.recorded(name) for name in folders}
+            tables = self._tried(step)
         found = {}
         for name, table in tables.items():
             if len(table) and self.judged in table.columns:
                 runs = table.assign(**{OUTCOME: self.judged})
                 found[name] = runs[runs["cell"] == BASELINE], runs[runs["cell"] == name]
         return {name: pair for name, pair in found.items() if min(map(len, pair)) >= 2}
+
+    def _tried(self, step: str) -> dict[str, pd.DataFrame]:
+        """The runs of each mitigation's trial, by its id."""
+        parts: dict[str, dict[str, pd.DataFrame]] = {}
+        for folder in sorted(path.name for path in self.place.glob(f"{step}-*")):
+            name, _, side = folder.removeprefix(f"{step}-").partition(".")
+            runs = self.recorded(folder)
+            parts.setdefault(name, {}).update({side: runs} if len(runs) else {})
+        return {name: joined(sides) for name, sides in parts.items() if sides}
+
+    @staticmethod
+    def by_hand() -> list[str]:
+        """Mitigations that nothing here can do for the user."""
+        return [name for name, one in mitigations().items() if not one.automated]
 
     def trials(self, step: str = TRIAL) -> "dict[str, Trial]":
         """All mitigations that were tried, judged together: each further one costs the others."""

@@ -20,6 +20,7 @@ from ..report.appearance import style
 from ..report.images import DRAWING, embedded
 from ..statistics import cell_statistics, compare
 from ..statistics.intervals import shortest_interval, values_held
+from .by_hand import when
 from .session import Session
 
 if TYPE_CHECKING:
@@ -33,6 +34,10 @@ RISKS = {
     "low": "low: it changes the machine for the length of a run",
     "high": "high: it may make the machine unresponsive",
 }
+BY_HAND = (
+    "by hand: measure without it, do what stands below, then measure with it. Where a command does"
+    " it and another undoes it, name both: it is then tried in turn."
+)
 NO_CLAIM, CLAIM = "#D55E00", "#009E73"  # vermilion, green
 _TRIED = ["name", "runs", "mean_ratio", "mean_low", "mean_high", "p_corrected", "verdict"]
 
@@ -189,6 +194,8 @@ def mitigation_html(session: Session, mitigation: Mitigation) -> str:
     except NoisebookError as error:
         no = error.what
     here = html.escape(no) or "possible; it is undone after each run."
+    if not mitigation.automated and not session.is_recorded:
+        here = BY_HAND
     lists = {
         "By hand": [f"<code>{html.escape(line)}</code>" for line in mitigation.by_hand],
         "References": [html.escape(str(references()[name])) for name in mitigation.references],
@@ -223,7 +230,8 @@ def before_after_html(session: Session, name: str, state: tuple) -> str:
     values = {side: runs[session.judged].to_numpy(float) for side, runs in sides}
     sentence = f"{trial.sentence[0].upper()}{trial.sentence[1:]}. {found.verdict}"
     return (
-        f"<h4>{html.escape(row['name'])}: {html.escape(row['verdict'])}</h4>{paragraph(sentence)}"
+        f"<h4>{html.escape(row['name'])}: {html.escape(row['verdict'])}</h4>"
+        + paragraph(f"{sentence} {when(*trial.pair)}".strip())
         + distributions_html(values, session, f"Before and after: {row['name']}")
         + table_html(found.table)
     )

@@ -19,6 +19,7 @@ from ..errors import InputError, NoisebookError
 from ..explorers import LOOK, STATIC, STEPS
 from ..statistics import stopping
 from . import views
+from .by_hand import AFTER, BEFORE
 from .measuring import Measuring, Progress
 from .recorded import FIRST, found_campaigns
 from .saved import save_notebook
@@ -139,7 +140,13 @@ class Workbench:
         tries = button("try it", lambda: self._measure(TRIAL), "success")
         again = button("measure again, to confirm", lambda: self._measure(AGAIN), "success")
         measures = row([self.rounds, tries, again, stop])
-        yield [self.mitigation, measures, says, self.shown[MITIGATION]]
+        typed = {"placeholder": "a command", "layout": WIDE}
+        self.apply = put(w.Text, "done by", lambda line: self._by_command(apply=line), **typed)
+        self.undo = put(w.Text, "undone by", lambda line: self._by_command(undo=line), **typed)
+        without = button("measure without it", lambda: self._measure_side(BEFORE))
+        having = button("I have done it: measure with it", lambda: self._measure_side(AFTER))
+        self.by_hand = w.VBox([row([without, having]), row([self.apply, self.undo])])
+        yield [self.mitigation, measures, self.by_hand, says, self.shown[MITIGATION]]
 
         yield [button("save as an executed notebook", self._save, "success"), says]
 
@@ -221,6 +228,10 @@ class Workbench:
         self._says("Starting; if another study measures, this waits for it.")
         self.measuring = Measuring(session, step, self._on_progress)
 
+    def _measure_side(self, side: str) -> None:
+        """One side of a mitigation by hand, as the machine is now."""
+        self._measure(f"{replace(self.session, rounds=self.rounds.value).next_step()}.{side}")
+
     def _typed(self) -> Session:
         """The session with what stands in step 1."""
         layers, command = tuple(self.layers.value), self.command.value.strip()
@@ -271,8 +282,12 @@ class Workbench:
         self.tabs.selected_index = FACTOR
 
     def _mitigate(self, mitigation: str) -> None:
-        self.session = replace(self.session, mitigation=mitigation)
+        """Another mitigation is done by other commands."""
+        self.session = replace(self.session, mitigation=mitigation, apply="", undo="")
         self._draw()
+
+    def _by_command(self, **lines: Any) -> None:
+        self.session = replace(self.session, **{name: line.strip() for name, line in lines.items()})
 
     def _choose(self, **changed: Any) -> None:
         """Other runs, or judged otherwise: what was cut and looked at is of the others."""
@@ -366,8 +381,10 @@ class Workbench:
                 if at == MITIGATION:
                     metric = session.chosen(found)
                     options = [(one.name, one.id) for one in session.options(metric)]
-                    session = replace(session, mitigation=session.suggested(metric))
+                    if (name := session.suggested(metric)) != session.mitigation:
+                        session = replace(session, mitigation=name, apply="", undo="")
                     _offer(self.mitigation, options, session.mitigation)
+                    self._offer_by_hand(session)
                     self.session = session
                 more = {"metric": self.metric.value} if at == RUNS else {}
                 text = DRAWN[at](session, found, **more)
@@ -377,6 +394,11 @@ class Workbench:
                         self._button(f"what is {metric}?", partial(self._look_at, metric))
                         for metric in views.metrics_of(found)
                     ]
+
+    def _offer_by_hand(self, session: Session) -> None:
+        is_by_hand = session.mitigation in session.by_hand()
+        self.by_hand.layout.display = "" if is_by_hand else "none"
+        self.apply.value, self.undo.value = session.apply, session.undo
 
     def _save(self) -> None:
         self._says("The notebook is being run …")

@@ -53,7 +53,7 @@ class Description:
         Other ways of starting it; the first whose probe agrees is taken.
     options
         Their defaults.
-    model, env, region, outcome, timeout_s
+    model, env, region, outcome, timeout_s, run
         What `program` takes under these names, unless its caller says otherwise.
     reader
         How its output is read.
@@ -71,6 +71,7 @@ class Description:
     reader: Reader
     outcome: str
     timeout_s: float
+    run: str
 
     def __repr__(self) -> str:
         return f"Description({self.name}: {self.title})"
@@ -194,6 +195,7 @@ def _description(name: str, content: dict) -> Description:
         _reader(name, content),
         content.get("outcome", "seconds"),
         float(content.get("timeout_s", 120)),
+        content.get("run", ""),
     )
 
 

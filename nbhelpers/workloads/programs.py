@@ -95,6 +95,7 @@ def program(
     timeout_s: float | None = None,
     start: str | None = None,
     fresh_folder: bool | None = None,
+    run: str | None = None,
     **options: object,
 ) -> Workload:
     """Return any program, unchanged, as a workload: how it starts, where it is timed, what it
@@ -139,6 +140,9 @@ def program(
         is executed, for scripts and statically linked programs; default: by looking at the file.
     fresh_folder
         Each run in an empty folder, deleted afterwards.
+    run
+        How it is started here: a command line that holds {command}, such as ``"nice -n 5
+        {command}"``; see docs/programs.md. Default: by itself, or as the description says.
     options
         Options of the description, for example elements=2**25.
 
@@ -159,6 +163,8 @@ def program(
     Workload(sleep, external, Rm: /usr/bin/sleep 0.01)
     >>> program("seq 3 | tail -1", shell=True).command
     ('/bin/sh', '-c', 'seq 3 | tail -1')
+    >>> program("sleep 0.01", run="nice -n 5 {command}").command
+    ('/usr/bin/nice', '-n', '5', 'sleep', '0.01')
     >>> rate = Report("rate", r"(?P<value>\\S+) per s", "1/s", "higher")
     >>> program(["echo", "5 per s"], reports=[rate], outcome="rate").judged
     Outcome(name='rate', unit='1/s', direction='higher')
@@ -172,12 +178,15 @@ def program(
         )
     if threads is not None and "threads" in known.options:
         options["threads"] = int(threads)
-    words = _words(command, shell, known, options)
+    built, run = original_path(description or ""), run or known.run
+    command = [str(built)] if command is None and built.is_file() else command
+    words = _words(command, shell, known, options, is_here=not run)
     if region is None:
         region = known.region or ("marks" if start == "mark" else "process")
     timed_region = as_region(region)
     model = model or known.model
     name = name or known.name or _name_of(command, shell, words)
+    words = _wrapped(run, words) if run else words
     variables = {"OMP_PROC_BIND": "false"} if known.name and model == "omp" else {}
     variables |= known.env
     variables |= {} if threads is None else {"OMP_NUM_THREADS": str(int(threads))}
@@ -188,7 +197,7 @@ def program(
         env=tuple((variables | dict(env or {})).items()),
         reader=_reader(name, known, seconds, reports, files, fresh_folder),
         region=timed_region,
-        start=start or _start(words[0], timed_region),
+        start=start or _start(words[0], timed_region, is_wrapped=bool(run)),
         timeout_s=known.timeout_s if timeout_s is None else timeout_s,
         outcome=outcome or known.outcome,
     )
@@ -231,8 +240,9 @@ def _words(
     shell: bool,
     known: Description,
     options: Mapping[str, object],
+    is_here: bool = True,
 ) -> tuple[str, ...]:
-    """What is executed, its first word a path."""
+    """What is executed, its first word a path; or a name, where the program need not be here."""
     if command is None:
         if not known.command:
             lacking = f"the description '{known.name}' has no command" if known.name else ""
@@ -240,7 +250,7 @@ def _words(
         words = known.words(options)
         if known.shell:
             return ("/bin/sh", "-c", words[0])
-        return (str(runnable(program_path(words[0]))), *words[1:])
+        return (_path_of(words[0], is_here), *words[1:])
     if shell:
         if not isinstance(command, str) or not command.strip():
             raise InputError(
@@ -251,14 +261,14 @@ def _words(
     given = split_command(command) if isinstance(command, str) else [str(word) for word in command]
     if not given or not given[0]:
         raise InputError("the command is empty", where=known.name or None)
-    path = runnable(program_path(given[0]))
+    path = _path_of(given[0], is_here)
     if known.name and len(given) == 1:
         if known.shell:
             raise InputError(
                 f"'{known.name}' is a shell line, which takes no other program",
                 fix="leave the command out",
             )
-        return known.words(options, str(path))
+        return known.words(options, path)
     if options:
         raise InputError(
             f"options ({', '.join(options)}) and arguments ({' '.join(given[1:])}) exclude each"
@@ -266,7 +276,49 @@ def _words(
             where=known.name,
             fix="pass the program alone with options, or its whole command line",
         )
-    return (str(path), *given[1:])
+    return (path, *given[1:])
+
+
+def _path_of(word: str, is_here: bool) -> str:
+    """The path of a program; a name that another machine or a container looks up stays a name."""
+    if is_here:
+        return str(runnable(program_path(word)))
+    return os.path.abspath(word) if os.sep in word and os.path.exists(word) else word
+
+
+def _wrapped(run: str, words: tuple[str, ...]) -> tuple[str, ...]:
+    """The words of a wrapper with those of the program in place of {command}; ssh hands its words
+    to a shell, for which they are quoted.
+
+    Raises
+    ------
+    InputError
+        {command} is no word of it.
+    RunError
+        The wrapper does not exist here.
+    """
+    wrapper = split_command(run)
+    if wrapper.count("{command}") != 1 or wrapper[0] == "{command}":
+        raise InputError(
+            "the wrapper does not say where the command stands",
+            where=f"run: {run}",
+            fix="{command} is a word of its own: run: ssh node {command}",
+        )
+    at = wrapper.index("{command}")
+    path = str(runnable(program_path(wrapper[0])))
+    quoted = map(shlex.quote, words) if Path(path).name == "ssh" else words
+    return (path, *wrapper[1:at], *quoted, *wrapper[at + 1 :])
+
+
+def original_path(name: str | os.PathLike) -> Path:
+    """Where `make originals` puts a program of data/knowledge/programs; it need not be there.
+
+    Parameters
+    ----------
+    name
+        Of its description; of a user's file there is none.
+    """
+    return binary_folder() / "originals" / Path(name).name
 
 
 def _name_of(command: object, shell: bool, words: tuple[str, ...]) -> str:
@@ -320,7 +372,7 @@ def _reader(
     return None if reader == Reader(name) else reader
 
 
-def _start(word: str, region: Region) -> str:
+def _start(word: str, region: Region, is_wrapped: bool) -> str:
     if region.armed:
         return "mark"
-    return "main" if takes_preload(word) else "exec"
+    return "main" if takes_preload(word) and not is_wrapped else "exec"

@@ -1,17 +1,19 @@
 """A session without widgets: the whole way on recorded runs whose cause is known."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from nbhelpers.attribution import explain
-from nbhelpers.errors import InputError
+from nbhelpers.errors import InputError, RunError
 from nbhelpers.measurement import consequences, finished, rates, recorded_runs
+from nbhelpers.mitigation.trials import HELPS, SEEMS
 from nbhelpers.places import shipped
-from nbhelpers.workbench import Session
-from nbhelpers.workbench.session import AGAIN
+from nbhelpers.workbench import Session, views
+from nbhelpers.workbench.session import AGAIN, TRIAL
 from nbhelpers.workbench.views import relation_sentence
 
 SESSION = Session()
@@ -78,6 +80,47 @@ def test_a_campaign_with_treated_cells_is_a_trial():
     assert set(session.measured()["cell"]) == {"baseline"}
     assert session.tried().index.tolist() == ["tcmalloc"]
     assert not session.explanation().found
+
+
+@pytest.fixture
+def flagged(tmp_path):
+    """A session of a program that is slow unless a file is there; its mitigation is a person's."""
+    flag = tmp_path / "flag"
+    command = f"sh -c '[ -e {flag} ] || sleep 0.02'"
+    session = Session(str(tmp_path / "bench"), command, layers=(), rounds=8)
+    session = replace(session, mitigation="quiet-machine", runs=2)
+    session.measure()
+    return session, flag
+
+
+def test_a_mitigation_by_hand_is_measured_before_and_after_and_again(flagged):
+    session, flag = flagged
+    with pytest.raises(InputError, match="is done by hand(.|\n)*measure without it"):
+        session.measure(TRIAL)
+    for step, words in {TRIAL: SEEMS, AGAIN: HELPS}.items():
+        assert session.next_step() == step
+        session.measure(f"{step}.before")
+        flag.touch()  # the person
+        session.measure(f"{step}.after")
+        flag.unlink()
+        assert session.tried().loc["quiet-machine", "verdict"] == words
+    assert session.tried().loc["quiet-machine", "mean_high"] < 0.8
+    shown = views.before_after_html(session, "quiet-machine", session.state)
+    assert "Not measured in turn" in shown and "Untreated runs: " in shown
+
+
+def test_a_mitigation_that_commands_do_and_undo_is_tried_in_turn(flagged):
+    session, flag = flagged
+    session = replace(session, apply=f"touch {flag}", undo=f"rm {flag}")
+    runs = session.measure(TRIAL)
+    assert not flag.exists() and set(runs["cell"].iloc[:4]) == {"baseline", "quiet-machine"}
+    assert session.tried().loc["quiet-machine", "mean_high"] < 0.8
+    shown = views.before_after_html(session, "quiet-machine", session.state)
+    assert "Not measured in turn" not in shown
+    broken = replace(session, apply=f"touch {flag}; exit 3", rounds=9)
+    with pytest.raises(RunError, match="the command failed: status 3"):
+        broken.measure(TRIAL)
+    assert not flag.exists()
 
 
 def test_choices_survive_the_disk(tmp_path):

@@ -285,6 +285,46 @@ def test_a_description_of_a_user_is_a_file(tmp_path):
         program(["echo", "1"], description=os.fspath(echo), size=1)
 
 
+WRAPPED = """
+import os
+print("nice", os.nice(0), "cpus", *os.sched_getaffinity(0), "env", os.environ.get("N"))
+"""
+
+
+@pytest.mark.parametrize(
+    ("wrapper", "printed"),
+    [
+        ("nice -n 1", f"^nice {os.nice(0) + 1} "),
+        ("env N=5", "env 5$"),
+        pytest.param(
+            "taskset -c CPU",
+            "cpus CPU env",
+            marks=pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="one CPU"),
+        ),
+    ],
+)
+def test_a_wrapper_of_a_description_starts_the_program(wrapper, printed, tmp_path):
+    cpu = str(max(os.sched_getaffinity(0)))
+    content = {"command": ["python3", "-S", "-c", WRAPPED]}
+    content["verification"] = {"passed": printed.replace("CPU", cpu)}
+    for name, run in {"plain": {}, "wrapped": {"run": f"{wrapper} {{command}}"}}.items():
+        path = tmp_path / f"{name}.yml"
+        path.write_text(json.dumps(content | run).replace("CPU", cpu))
+        row = run_once(program(description=path))
+        assert row["status"] == {"plain": "unverified", "wrapped": "ok"}[name], row["message"]
+
+
+def test_a_wrapper_says_where_the_command_stands_and_ssh_gets_quoted_words(tmp_path):
+    ssh = tmp_path / "ssh"  # as ssh does: its words after the host are a line of the host's shell
+    ssh.write_text('#!/bin/sh\nshift\nexec sh -c "$*"\n')
+    ssh.chmod(0o755)
+    words = ["printf", r"%s %s\n", "rate", "7"]
+    row = run_once(program(words, run=f"{ssh} node {{command}}", reports=[RATE]))
+    assert (row["status"], row["rate"]) == ("ok", 7)
+    with pytest.raises(InputError, match="a word of its own"):
+        program("true", run="nice -n 5 x{command}")
+
+
 EPCC = """#!/bin/sh
 for word in "$@"; do case $word in
     {refused}) echo "Invalid parameters: $word"; echo "Usage: --delay-length"; exit 1;;
