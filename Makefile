@@ -7,7 +7,7 @@
 #:  make doctor     10 s     what this machine can measure, and the command that mends what it cannot
 #:  make env        2 min    the environment (.venv) and the C parts; make docs: the reference
 #:  make artifact   1 min    the study as a zip; make measure-again keeps data aside; make clean
-#:  make mpi        1 min    optional; so are make sycl (482 MB), make extra EXTRA=NAME, make privileged
+#:  make mpi        1 min    optional; so are make sycl (482 MB), originals, extra EXTRA=NAME, privileged
 #:
 #:  PROFILE=smoke   6 min    a handful of runs; full: hours; paper: days on 32 cores; path/to/mine.yml: yours
 #:  PROFILE=recorded 5 min   the tables of the recorded campaign, no root; DATA=that.zip: its tables
@@ -28,7 +28,7 @@ plain = $(shell basename -- $(call q,$(1)) | sed 's/^noisebook-//; s/\.\(zip\|ya
 NAME := $(if $(DATA),shared-$(call plain,$(DATA)),$(call plain,$(PROFILE)))
 S := build/$(NAME)/stamps
 .DEFAULT_GOAL := help
-.PHONY: help paper env check format test doctor lab docs extra artifact mpi sycl privileged measure-again clean FORCE
+.PHONY: help paper env check format test doctor lab docs extra artifact mpi sycl originals privileged measure-again clean FORCE
 help:
 	@sed -n 's/^#://p' Makefile
 paper: $(S)/90-paper.done
@@ -96,7 +96,7 @@ lab: build/c-parts
 	@$(python) -m nbhelpers lab --profile $(if $(filter file,$(origin PROFILE)),recorded,$(call q,$(PROFILE))) -- $(LAB)
 docs: build/c-parts
 	@$(python) -m sphinx -W --keep-going -q -b html docs build/docs && echo "Open build/docs/index.html"
-mpi sycl: build/c-parts
+mpi sycl originals: build/c-parts
 	@MPICC=$(call q,$(if $(filter command,$(origin MPICC)),$(MPICC))) sh workloads/$@/install.sh
 privileged:
 	@sh workloads/install_privileged.sh

@@ -3,17 +3,13 @@ and explain.
 
     .venv/bin/python benchmarks/foreign_programs.py [runs] [name ...]
 
-Ten to twenty minutes with 10 runs each (as root; otherwise detours stand in for the trace). What is
-not installed is left out with the reason. NOISEBOOK_ORIGINALS names a folder with builds of EPCC
-(epcc-syncbench), miniFE (minife-openmp, minife-mpi), BabelStream (babelstream) and HeCBench
-(hecbench-nbody). Columns: the outcome that is judged; the kind of region and by how much it misses
-the time that the program itself tells (largest of all runs); the share of CPU time that was noise;
-and the replay's outcome over that of the worst run, and the undisturbed one's, both as costs (1 is
-the worst run), with 95 % bootstrap intervals.
+Ten to twenty minutes with 10 runs each (as root; otherwise detours stand in for the trace). What
+neither is installed nor built by `make originals` is left out. Columns: the outcome that is judged;
+the kind of region and by how much it misses the time that the program itself tells (largest
+of all runs); the share of CPU time that was noise; and the replay's outcome over that of the worst
+run, and the undisturbed one's, both as costs (1 is the worst run), with 95 % bootstrap intervals.
 """
 
-import os
-import shutil
 import sys
 import tempfile
 from pathlib import Path
@@ -31,8 +27,8 @@ from nbhelpers.outcomes import COST, outcome_of, with_cost, worst_first
 from nbhelpers.statistics import mean_ratio
 from nbhelpers.tracing import trace
 from nbhelpers.workloads import Workload, program
+from nbhelpers.workloads.programs import original_path
 
-ORIGINALS = os.environ.get("NOISEBOOK_ORIGINALS", "")
 SCRIPT = """
 import time, zlib
 time.sleep(0.2)
@@ -47,9 +43,7 @@ print(f"took {took:.6f}")
 
 
 def original(name: str) -> str:
-    return shutil.which(name, path=ORIGINALS) or str(
-        Path(ORIGINALS or "/NOISEBOOK_ORIGINALS") / name
-    )
+    return str(original_path(name))
 
 
 def script() -> Workload:

@@ -1,19 +1,16 @@
 """Our programs beside the originals that they are made after: interleaved pairs of the same size,
 compiler and number of threads.
 
-    python benchmarks/originals.py [FOLDER] [pairs] [name ...]
+    python benchmarks/originals.py [pairs] [name ...]
 
-FOLDER (or NOISEBOOK_ORIGINALS) has builds of the unmodified originals: babelstream, hecbench-nbody,
-minife-openmp, epcc-syncbench, epcc-schedbench, built as data/knowledge/programs says, by gcc. What
-is not there is left out. Prints ours over theirs: the median of the rounds' ratios with a 95 %
-bootstrap interval, and both medians. The bound is 1; each round runs both in random order. Three
-minutes for 30 pairs.
+The originals are those of `make originals`; what is not built is left out. Prints ours over theirs:
+the median of the rounds' ratios with a 95 % bootstrap interval, and both medians. The bound is 1;
+each round runs both in random order. Three minutes for 30 pairs.
 """
 
 import os
 import sys
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -22,6 +19,7 @@ from nbhelpers.measurement import Campaign, Cell, finished
 from nbhelpers.measurement.calibration import delay_steps
 from nbhelpers.workloads import Workload, minife, nbody, program, stream, syncbench
 from nbhelpers.workloads.openmp import schedbench
+from nbhelpers.workloads.programs import original_path
 
 THREADS, RESAMPLES, SEED = 2, 10_000, 14
 KERNELS = ("copy", "mul", "add", "triad", "dot")
@@ -40,12 +38,11 @@ FILES = {
 }
 
 
-def original(folder: Path, name: str, **options: object) -> Workload:
+def original(name: str, **options: object) -> Workload:
     """The original of one of our programs, unmodified, as data/knowledge/programs describes it."""
     # HeCBench's kernels ask for 256 threads a team, which only a limit holds to the CPUs
     env = {"OMP_THREAD_LIMIT": str(len(os.sched_getaffinity(0)))} if name == "nbody" else {}
-    path = folder.expanduser().resolve() / FILES[name]
-    return program(str(path), description=FILES[name], env=env, **options)
+    return program(description=FILES[name], env=env, **options)
 
 
 @dataclass(frozen=True)
@@ -59,19 +56,19 @@ class Pair:
     compared: tuple[tuple[str, str, str], ...]  # what, of ours, of theirs
 
 
-def pairs(folder: Path) -> list[Pair]:
+def pairs() -> list[Pair]:
     """Those of which an original is there."""
     makers = {"stream": _streams, "nbody": _nbodies, "minife": _minifes}
     makers |= {"syncbench": _syncbenches, "schedbench": _schedbenches}
-    here = [name for name in makers if (folder / FILES[name]).exists()]
-    return [pair for name in here for pair in makers[name](folder)]
+    here = [name for name in makers if original_path(FILES[name]).is_file()]
+    return [pair for name in here for pair in makers[name]()]
 
 
-def _streams(folder: Path) -> list[Pair]:
+def _streams() -> list[Pair]:
     found = []
     words = ["-s", str(ELEMENTS), "-n", str(REPEATS), "--csv"]
     for precision, option in (("double", []), ("single", ["--float"])):
-        command = [str(folder / FILES["stream"]), *words, *option]
+        command = [str(original_path(FILES["stream"])), *words, *option]
         theirs = program(command, description=FILES["stream"], threads=THREADS)
         ours = stream(REPEATS, ELEMENTS, THREADS, precision=precision)
         kernels = tuple((name, f"{name}_avg_s", f"{name}_avg_s") for name in KERNELS)
@@ -79,33 +76,33 @@ def _streams(folder: Path) -> list[Pair]:
     return found
 
 
-def _nbodies(folder: Path) -> list[Pair]:
-    theirs = original(folder, "nbody", bodies=BODIES, steps=STEPS, threads=THREADS)
+def _nbodies() -> list[Pair]:
+    theirs = original("nbody", bodies=BODIES, steps=STEPS, threads=THREADS)
     ours = nbody(BODIES, STEPS, THREADS, precision="single")
     return [Pair("nbody single", "nbody", ours, theirs, (("steps", "seconds", "seconds"),))]
 
 
-def _minifes(folder: Path) -> list[Pair]:
-    theirs = original(folder, "minife", nx=NX, threads=THREADS)
+def _minifes() -> list[Pair]:
+    theirs = original("minife", nx=NX, threads=THREADS)
     compared = (("CG iteration", "cg_s / iterations", "seconds / iterations"),)
     return [Pair("minife", "minife", minife(NX, THREADS), theirs, compared)]
 
 
-def _syncbenches(folder: Path) -> list[Pair]:
+def _syncbenches() -> list[Pair]:
     delay, found = delay_steps(0.1), []
     for ours in CONSTRUCTS:
         column = f"{ours}_median_overhead_us"
-        theirs = original(folder, "syncbench", construct=ours.upper(), outer=OUTER, threads=THREADS)
+        theirs = original("syncbench", construct=ours.upper(), outer=OUTER, threads=THREADS)
         own = syncbench(1000, ours, THREADS, delay=delay, outer=OUTER)
         compared = (("overhead", "median_overhead_us", column),)
         found.append(Pair(f"syncbench {ours}", "syncbench", own, theirs, compared))
     return found
 
 
-def _schedbenches(folder: Path) -> list[Pair]:
+def _schedbenches() -> list[Pair]:
     delay = delay_steps(SHORT_US)
     own = schedbench(ITERATIONS, "dynamic", 1, THREADS, delay=delay, inner=20, outer=OUTER)
-    theirs = original(folder, "schedbench", outer=OUTER, delay_us=SHORT_US, threads=THREADS)
+    theirs = original("schedbench", outer=OUTER, delay_us=SHORT_US, threads=THREADS)
     compared = (("dynamic 1, overhead", "median_overhead_us", "dynamic_1_median_overhead_us"),)
     return [Pair("schedbench dynamic", "schedbench", own, theirs, compared)]
 
@@ -136,10 +133,10 @@ def ratios(runs: pd.DataFrame, pair: Pair) -> list[dict]:
     return rows
 
 
-def main(folder: str, count: int = 30, names: tuple[str, ...] = ()) -> None:
-    found = [
-        pair for pair in pairs(Path(folder)) if not names or set(names) & set(pair.name.split())
-    ]
+def main(count: int = 30, names: tuple[str, ...] = ()) -> None:
+    found = [pair for pair in pairs() if not names or set(names) & set(pair.name.split())]
+    if not found:
+        raise SystemExit("no originals are built: make originals")
     cells = [
         Cell(f"{pair.name} {side}", workload)
         for pair in found
@@ -152,8 +149,4 @@ def main(folder: str, count: int = 30, names: tuple[str, ...] = ()) -> None:
 
 
 if __name__ == "__main__":
-    place = (sys.argv[1:] or [os.environ.get("NOISEBOOK_ORIGINALS", "")])[0]
-    if not place:
-        print("no originals: name the folder of their builds, or set NOISEBOOK_ORIGINALS to it")
-        raise SystemExit(0)
-    main(place, int((sys.argv[2:] or ["30"])[0]), tuple(sys.argv[3:]))
+    main(int((sys.argv[1:] or ["30"])[0]), tuple(sys.argv[2:]))
