@@ -13,8 +13,9 @@
  *     trace, look, knob, watch, untrace   a tracefs instance that is ours: nbpriv_trace.c
  *
  * An answer is "ok ..." or "no ERRNO reason". Rights come from file capabilities or from sudo; both
- * end in the same state: the user's own ids, a few permitted capabilities, none of them in effect.
- * Each verb takes what it needs and puts it down again.
+ * end in the same state: the user's own ids, a few permitted capabilities, none of them in effect,
+ * and no system calls but those that it makes (nbpriv_filter.c). Each verb takes what it needs and
+ * puts it down again.
  */
 #include "nbpriv.h"
 
@@ -577,6 +578,8 @@ int main(void)
         return 3;
     read_stat(asker, &(char){0}, &(int){0}, &asker_start);
     close_others();
+    if (confine())
+        return 3;
     while (receive(&request)) {
         carry_out(&request);
         close_others();

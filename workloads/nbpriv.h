@@ -56,6 +56,9 @@ bool is_counted(int64_t tracepoint);
 /* The socket is closed: removes what a maker that is dead has left. */
 void end_tracing(void);
 
+/* From here on only the system calls that the helper makes; 0 or -errno. */
+int confine(void);
+
 void verb_event(struct request *request);
 void verb_trace(struct request *request);
 void verb_look(struct request *request);

@@ -356,6 +356,7 @@ def test_no_right_is_in_effect_between_requests(program: Path) -> None:
     assert int(rows["CapEff"], 16) == 0
     assert rows["Uid"].split() == [str(NOBODY)] * 4
     assert rows["NoNewPrivs"] == "1"
+    assert rows["Seccomp"] == "2"  # a filter, which all these tests go through
 
 
 def test_under_sudo_it_serves_the_user_and_not_shipped() -> None:
