@@ -19,11 +19,14 @@ from ..errors import SettingError
 from . import guardian, kernel, privileged
 
 ROOTS = Path("/run/noisebook")
+_SPARE = "noisebook-{}"
 
 
 def state_folder() -> Path:
     """Where the journals are, for their owner to write: $NOISEBOOK_STATE; for root /run/noisebook;
-    else in the home.
+    else in the home. What is changed must be put back after its user has logged out, too, when
+    $XDG_RUNTIME_DIR is gone: that one comes next. Last come temporary files: somebody else may have
+    made a folder of our name there, so that it then gets a new one.
 
     Raises
     ------
@@ -37,6 +40,9 @@ def state_folder() -> Path:
             linked = folder.parent != Path(tempfile.gettempdir())
             if is_ours(folder, stat.S_IWOTH, linked):
                 return folder
+    if not os.environ.get("NOISEBOOK_STATE"):
+        with contextlib.suppress(OSError):
+            return Path(tempfile.mkdtemp(prefix=f"{_SPARE.format(os.geteuid())}-"))
     raise SettingError(
         "there is no folder for the journal of changed settings",
         where=folder,
@@ -61,11 +67,14 @@ def is_ours(folder: Path, forbidden: int, linked: bool = False) -> bool:
 def _state_candidates() -> list[Path]:
     if named := os.environ.get("NOISEBOOK_STATE"):
         return [Path(named).absolute()]
-    home = (
-        Path(os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")) / "noisebook"
-    )
-    spare = Path(tempfile.gettempdir()) / f"noisebook-{os.geteuid()}"
-    return ([ROOTS] if os.geteuid() == 0 else []) + [home, spare]
+    parents = [os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")]
+    parents += filter(None, [os.environ.get("XDG_RUNTIME_DIR")])
+    spare = Path(tempfile.gettempdir()) / _SPARE.format(os.geteuid())
+    return [
+        *([ROOTS] if os.geteuid() == 0 else []),
+        *(Path(parent) / "noisebook" for parent in parents),
+        *(spare, *sorted(spare.parent.glob(f"{spare.name}-*"))),
+    ]
 
 
 # ---- our journal and its guardian ----------------------------------------------------------------

@@ -1,7 +1,9 @@
 """The measuring lock of the machine: two measuring stages never run at the same time.
 
-Measuring holds it exclusively, analysing holds it shared. It is a flock: the kernel releases it
-when its holder dies.
+Measuring holds it exclusively, analysing holds it shared. It is two flocks, which the kernel
+releases when their holder dies: one of this user's, in a file that nobody else can open, and one
+of all users, which anybody can hold. For that one nobody waits longer than two hours, and for the
+same process only one time: what is measured then says beside whom.
 """
 
 import contextlib
@@ -11,18 +13,24 @@ import pwd
 import re
 import stat
 import sys
+import tempfile
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from ..errors import Unavailable
+from ..errors import NoisebookError, Unavailable
 from ..progress import task
+from . import kernel
+from ._watch import state_folder
 
 INHERITED = "NOISEBOOK_LOCK"
 # Minimal systems lack the first, or have it for root only. The file is empty; no link is followed.
 COMMON = ("/run/lock", "/tmp", "/dev/shm")  # nosec B108
-_TRIES, _MAKING_S = 5, 1  # of a file that another user makes just now
+PATIENCE_S = 7200.0  # no stage takes longer
 _LONGEST = 300  # bytes of a signature
+_SOMEBODY = "another measurement"
+_WHY = "two measurements at the same time would disturb each other"
 
 
 @contextlib.contextmanager
@@ -30,10 +38,12 @@ def measuring(
     exclusive: bool = True,
     wait: bool = True,
     doing: str = "",
-) -> Iterator[None]:
+) -> Iterator[str]:
     """Hold the machine's measuring lock for the length of a `with` block.
 
     Inside the block this process and those it starts may request the lock again: they have it.
+    The block gets a sentence on who else measures, where somebody kept the lock of all users for
+    two hours; else an empty one.
 
     Parameters
     ----------
@@ -49,160 +59,202 @@ def measuring(
     ------
     Unavailable
         The lock is held and `wait` is False; or shared is held around this block and exclusive
-        wanted.
+        wanted; or there is no place for it.
     """
     wanted = "exclusive" if exclusive else "shared"
-    if _inherited(wanted):
-        yield
-        return
-    handle = _opened(lock_path())
-    try:
-        _take(handle, fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH, wait)
-        _sign(handle, doing)
-        os.environ[INHERITED] = wanted
-        yield
-    finally:
-        os.environ.pop(INHERITED, None)
-        # Forked children share the open file: closing ours alone would leave the lock with them.
-        fcntl.flock(handle, fcntl.LOCK_UN)
-        os.close(handle)
-
-
-def lock_path() -> Path:
-    """The lock's file: in $NOISEBOOK_STATE if set, else in a folder that all users can write.
-
-    Raises
-    ------
-    Unavailable
-        There is no such folder.
-    """
-    if named := os.environ.get("NOISEBOOK_STATE"):
-        folder = Path(named).absolute()
-        try:
-            folder.mkdir(mode=0o755, parents=True, exist_ok=True)
-        except OSError as error:
-            raise _no_lock(folder, error) from None
-        return folder / "measuring.lock"
-    for common in COMMON:
-        path = Path(common) / "noisebook-measuring.lock"
-        if _for_everybody(common) and _free_or_a_lock(path):
-            return path
-    raise Unavailable(
-        "there is no folder where all users could find the measuring lock",
-        where=", ".join(COMMON),
-        why="two measurements at the same time would disturb each other",
-        fix="as root: mkdir -p /tmp; chmod 1777 /tmp",
-    )
-
-
-def _for_everybody(folder: str) -> bool:
-    """Whether every user may make files there; on a read-only file system nobody may."""
-    with contextlib.suppress(OSError):
-        return bool(os.stat(folder).st_mode & stat.S_IWOTH) and os.access(folder, os.W_OK | os.X_OK)
-    return False
-
-
-def _free_or_a_lock(path: Path) -> bool:
-    """Whether nothing stands there, or a file that all users can open: else its maker would stop
-    them all, and each user must come to the same answer.
-    """
-    with contextlib.suppress(FileNotFoundError):
-        found = path.lstat()
-        everybody = found.st_mode & 0o666 == 0o666 or time.time() - found.st_ctime < _MAKING_S
-        return stat.S_ISREG(found.st_mode) and everybody
-    return True
-
-
-def _inherited(wanted: str) -> bool:
-    held = os.environ.get(INHERITED)
-    if held == "shared" and wanted == "exclusive":
+    held, _, beside = os.environ.get(INHERITED, "").partition(": ")
+    if held == "shared" and exclusive:
         raise Unavailable(
             "this analysis holds the lock of the machine shared, and cannot measure",
             why="other analyses may run at the same time and would disturb the runs",
             fix="measure in a measuring stage, or outside of the analysis",
         )
-    return held is not None
+    if held:
+        yield beside
+        return
+    with contextlib.ExitStack() as stack:
+        beside = _take_both(stack, fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH, wait, doing)
+        os.environ[INHERITED] = f"{wanted}: {beside}"
+        stack.callback(os.environ.pop, INHERITED, None)
+        yield beside
 
 
-def _opened(path: Path) -> int:
-    """The lock file, open; all users may write it, and reading it is enough.
+def _take_both(stack: contextlib.ExitStack, kind: int, wait: bool, doing: str) -> str:
+    """Take this user's lock, then that of all users; beside whom this user measures, if at all."""
+    held, beside, in_vain = [], "", b""
+    if (own := _own()) >= 0:
+        in_vain = os.pread(own, _LONGEST, _LONGEST)
+        if not _take(own, kind, wait):
+            held.append(own)
+            stack.callback(_release, own)
+    if not os.environ.get("NOISEBOOK_STATE") and (common := _common()) >= 0:
+        if holder := _take(common, kind, wait, in_vain):
+            in_vain = _maker(holder)
+            who = f"process {in_vain.decode().split()[0]}" if in_vain else _SOMEBODY
+            beside = f"measured beside {who}, which kept the lock of all users"
+        else:
+            held.append(common)
+            stack.callback(_release, common)
+    if not held and not beside:
+        raise _no_lock()
+    for handle in held:
+        _sign(handle, doing, in_vain if handle == own else b"")
+    return beside
 
-    O_CREAT only where there is no file: fs.protected_regular refuses it, even to root, for another
-    user's file in /tmp.
-    """
-    for _ in range(_TRIES):
-        for flags in (os.O_RDWR, os.O_RDWR | os.O_CREAT | os.O_EXCL, os.O_RDONLY):
-            try:
-                handle = os.open(path, flags | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
-            except OSError as error:
-                failure = error
-                continue
-            if flags & os.O_CREAT:
-                os.fchmod(handle, 0o666)  # nosec B103: all users share the lock
-            return handle
-        time.sleep(0.01)  # who has just made it is about to let others in
-    raise _no_lock(path, failure)
 
-
-def _no_lock(path: Path, error: OSError) -> Unavailable:
-    there = os.path.lexists(path)
-    fix = f"see what is wrong there: df {path.parent}; ls -ld {path.parent}"
-    if there:
-        fix = f"let its owner remove it: rm {path}"
-    done = "opened" if there else "made"
+def _no_lock() -> Unavailable:
     return Unavailable(
-        f"the measuring lock cannot be {done}: {error.strerror}",
-        where=path,
-        why="two measurements could disturb each other",
-        fix=fix,
+        "there is no folder for the measuring lock",
+        where=os.environ.get("NOISEBOOK_STATE") or ", ".join(COMMON),
+        why=_WHY,
+        fix="name a folder of yours: NOISEBOOK_STATE=FOLDER",
     )
 
 
-def _take(handle: int, kind: int, wait: bool) -> None:
+# ---- where they lie ------------------------------------------------------------------------------
+
+
+def _own() -> int:
+    """This user's lock on this machine, open; nobody else can open it. −1: there is no place."""
+    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+    with contextlib.suppress(OSError, NoisebookError):
+        # the folder may be a home that several machines share
+        return os.open(state_folder() / f"measuring-{os.uname().nodename}.lock", flags, 0o600)
+    return -1
+
+
+def _common() -> int:
+    """The lock of all users, open; −1: there is no folder where each of them could find it."""
+    for folder in COMMON:
+        path = Path(folder) / "noisebook-measuring.lock"
+        with contextlib.suppress(OSError):
+            if not _for_everybody(folder):
+                continue
+            if not os.path.lexists(path):
+                _make(path)
+            if _can_be_opened_by_all(path.lstat()):
+                return os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    return -1
+
+
+def _for_everybody(folder: str) -> bool:
+    """Whether every user may make files there, and only their owner removes them; on a read-only
+    file system nobody may.
+    """
+    mode = os.stat(folder).st_mode
+    return bool(mode & stat.S_IWOTH and mode & stat.S_ISVTX) and os.access(
+        folder, os.W_OK | os.X_OK
+    )
+
+
+def _make(path: Path) -> None:
+    """Whole at once: no other user finds it before it can be opened."""
+    with tempfile.NamedTemporaryFile(dir=path.parent, prefix=".noisebook-") as file:
+        os.fchmod(file.fileno(), 0o666)  # nosec B103: all users share the lock
+        with contextlib.suppress(FileExistsError):
+            os.link(file.name, path)
+
+
+def _can_be_opened_by_all(found: os.stat_result) -> bool:
+    """Else its maker would stop them all, and each user must come to the same answer."""
+    return stat.S_ISREG(found.st_mode) and found.st_mode & 0o666 == 0o666
+
+
+# ---- holding -------------------------------------------------------------------------------------
+
+
+def _take(handle: int, kind: int, wait: bool, in_vain: bytes | None = None) -> str:
+    """Nothing: the lock is held. Else who holds it, after `PATIENCE_S`; at once if that is whom
+    this user has waited for in vain. `None`: it is waited for without end.
+    """
     try:
         fcntl.flock(handle, kind | fcntl.LOCK_NB)
-        return
+        return ""
     except BlockingIOError:
-        message = f"the machine is in use by {_holder(handle)}"
-    if not wait:
-        raise Unavailable(
-            message,
-            why="two measurements at the same time would disturb each other",
-            fix="wait until it has ended; with NOISEBOOK_STATE=FOLDER you have a lock of your own",
-        )
-    with task(f"waiting: {message}", urgent=True):
+        holder = _holder(handle)
+    except OSError:  # a file system without locks
+        os.close(handle)
+        return _SOMEBODY
+    if in_vain and in_vain == _maker(holder):
+        os.close(handle)
+        return holder
+    if wait:
+        with task(f"waiting: the machine is in use by {holder}", urgent=True):
+            return _sleep(handle, kind, None if in_vain is None else PATIENCE_S)
+    os.close(handle)
+    raise Unavailable(
+        f"the machine is in use by {holder}",
+        why=_WHY,
+        fix="wait until it has ended; with NOISEBOOK_STATE=FOLDER you have a lock of your own",
+    )
+
+
+def _sleep(handle: int, kind: int, patience_s: float | None) -> str:
+    """As `_take`, for one that is held. In a thread, as no flock has a time limit."""
+    turn, came = threading.Lock(), []
+
+    def request() -> None:
         fcntl.flock(handle, kind)
+        with turn:
+            came.append("")
+            if len(came) > 1:  # nobody waits any more
+                _release(handle)
+
+    waiting = threading.Thread(target=request, daemon=True)
+    try:
+        waiting.start()
+        waiting.join(patience_s)
+    finally:
+        with turn:
+            came.append(_holder(handle))
+    return came[0]
 
 
-def _sign(handle: int, doing: str) -> None:
-    """Write down who holds the lock; not possible in a file that was opened for reading."""
+def _release(handle: int) -> None:
+    # Forked children share the open file: closing ours alone would leave the lock with them.
+    fcntl.flock(handle, fcntl.LOCK_UN)
+    os.close(handle)
+
+
+def _sign(handle: int, doing: str, in_vain: bytes) -> None:
+    """Write down who holds the lock, and after that for whom this user has waited in vain."""
     purpose = (doing or " ".join(sys.argv))[:80]
-    user = ""
-    with contextlib.suppress(KeyError):
-        user = f" of {pwd.getpwuid(os.geteuid()).pw_name}"
-    line = f"process {os.getpid()} ({purpose}){user} since {time.strftime('%H:%M')}\n"
-    text = line.encode(errors="replace")[:_LONGEST]
+    line = f"process {os.getpid()} ({purpose}) since {time.strftime('%H:%M')}\n"
+    text = line.encode(errors="replace")[:_LONGEST].ljust(_LONGEST) + in_vain
     with contextlib.suppress(OSError):
         os.pwrite(handle, text, 0)  # whole before it is cut: who reads in between sees a name
         os.ftruncate(handle, len(text))
 
 
 def _holder(handle: int) -> str:
-    """Who holds the lock: what a live process signed; where the kernel names another one, as all
-    users can write the file, that one's number and user.
+    """Who holds the lock: process and user as the kernel has them, and what a process of that
+    number has signed, as all users can write the file.
     """
-    signed = os.pread(handle, _LONGEST, 0).decode(errors="replace").partition("\n")[0]
+    text = os.pread(handle, _LONGEST, 0).decode(errors="replace").partition("\n")[0]
+    signed = "".join(letter for letter in text if letter.isprintable())
     signer = re.match(r"process (\d+) ", signed)
     holders = _holders(os.fstat(handle).st_ino)
     if signer and signer[1] in (holders or os.listdir("/proc")):
-        return signed
-    for pid in holders:
-        with contextlib.suppress(OSError):
-            return f"process {pid} of user {os.stat(f'/proc/{pid}').st_uid}"
-    return "another measurement"
+        return f"{signed} of {_user(signer[1])}"
+    return f"process {holders[0]} of {_user(holders[0])}" if holders else _SOMEBODY
 
 
 def _holders(inode: int) -> list[str]:
     """Processes that hold a flock on a file, as far as they are seen from here."""
     rows = map(str.split, Path("/proc/locks").read_text().splitlines())
     return [row[4] for row in rows if row[1] == "FLOCK" and row[5].endswith(f":{inode}")]
+
+
+def _maker(holder: str) -> bytes:
+    """Process and start time of who holds the lock; empty for one that is not seen from here."""
+    found = re.match(r"process (\d+) ", holder)
+    return f"{found[1]} {kernel.start_time(int(found[1]))}".encode() if found else b""
+
+
+def _user(pid: str) -> str:
+    with contextlib.suppress(OSError):
+        number = os.stat(f"/proc/{pid}").st_uid
+        with contextlib.suppress(KeyError):
+            return f"user {pwd.getpwuid(number).pw_name}"
+        return f"user {number}"
+    return "another user"

@@ -35,7 +35,7 @@ from .attachment import Attachment
 from .layers import metrics as metric_layers
 from .run import run_once
 from .seal import seal_folder
-from .table import finished, run_notes, runs_table, series_table
+from .table import WITHOUT_LOCK, finished, run_notes, runs_table, series_table
 
 UNGUARDED = "what runs started goes on if this process is killed, until the next campaign begins"
 _numbers = itertools.count(1)
@@ -205,6 +205,7 @@ class Campaign:
         self.max_failures = int(max_failures)
         self.wanted_runs = int(runs)
         self._store = Store(folder)
+        self._beside = ""  # who kept the lock of all users
         self._group: str | None = None  # that holds the runs; None: each makes its own
         self._machine_notes: list[str] = []  # what dead processes had left; a guardian's absence
         names = [cell.name for cell in self.cells]
@@ -335,7 +336,8 @@ class Campaign:
         guardian ends if this process is killed. Where there can be none, what a crash of ours left
         running is sought by its mark.
         """
-        stack.enter_context(measuring(doing=f"measuring {self._store.folder or 'in memory'}"))
+        doing = f"measuring {self._store.folder or 'in memory'}"
+        self._beside = stack.enter_context(measuring(doing=doing))
         self._group = None
         if path := run_groups.path(f"campaign-{next(_numbers)}"):
             try:
@@ -405,6 +407,8 @@ class Campaign:
             for at, (round_number, cell) in enumerate(missing, 1):
                 labels = {"cell": cell.name, "round": round_number, "epoch": epoch}
                 labels["noise"] = cell.noise
+                if self._beside:
+                    labels[WITHOUT_LOCK] = self._beside
                 rows += self._until_finished(cell, labels, numbers)
                 seconds_left = partial(self._seconds_left, rows, missing[at:])
                 shown.at(done + at, seconds_left)

@@ -12,7 +12,8 @@ from ._knowledge import every_metric, metric_of
 
 _TOTAL, _LEVEL = "total", "level"
 _SERIES = {"run": "int64", "name": "str", "unit": "str", "index": "int64", "value": "float64"}
-_NOT_ALWAYS = {"left_processes", "paused_seconds"}
+WITHOUT_LOCK = "without_lock"
+_NOT_ALWAYS = {"left_processes", "paused_seconds", WITHOUT_LOCK}
 # What our programs count themselves, in their timed region; all else is counted from the common
 # start to the end.
 _IN_REGION = {"runqueue_wait_ns", "cpu_ns", "timeslices"}
@@ -115,9 +116,12 @@ def run_notes(runs: pd.DataFrame) -> list[str]:
     Returns
     -------
     list of str
-        A sentence each: runs that failed, runs that left processes, an unknown timed region.
+        A sentence each: runs that failed, runs that left processes, runs beside another user's, an
+        unknown timed region.
     """
-    return failed_notes(runs) + left_notes(runs) + region_notes(finished(runs))
+    beside = runs[WITHOUT_LOCK].dropna() if WITHOUT_LOCK in runs else []
+    said = [f"{len(beside)} of {len(runs)} runs: {', '.join(set(beside))}"] if len(beside) else []
+    return failed_notes(runs) + left_notes(runs) + said + region_notes(finished(runs))
 
 
 def failed_notes(runs: pd.DataFrame) -> list[str]:

@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import pwd
 import signal
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
@@ -9,7 +10,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from nbhelpers.errors import Unavailable
-from nbhelpers.machine import lock, measuring
+from nbhelpers.machine import _watch, lock, measuring
+from nbhelpers.measurement import measure
 
 from ..processes import run_python
 from .conftest import as_nobody, as_root, sleeps
@@ -85,7 +87,7 @@ def test_a_wait_sleeps_until_ctrl_c(holder, python):
     holder()
     waiting = python(WAITER, "print('got it')")
     assert "waiting" in waiting.stdout.readline()
-    assert sleeps(waiting.pid)
+    assert sleeps(waiting.pid, threads=2)
     waiting.send_signal(signal.SIGINT)
     out, error = waiting.communicate(timeout=30)
     assert "got it" not in out and "KeyboardInterrupt" in error
@@ -106,7 +108,8 @@ def test_who_holds_the_lock_is_named_whatever_stands_in_the_file(tmp_path):
     path.write_text(f"process {os.getppid()} (a stage) since 10:02\n")
     with open(path) as file:
         fcntl.flock(file, fcntl.LOCK_EX)
-        assert lock._holder(file.fileno()) == f"process {os.getpid()} of user {os.geteuid()}"
+        name = pwd.getpwuid(os.geteuid()).pw_name
+        assert lock._holder(file.fileno()) == f"process {os.getpid()} of user {name}"
 
 
 def test_the_death_of_the_holder_frees_the_lock(holder):
@@ -139,14 +142,14 @@ def test_inside_the_block_we_and_our_children_have_it(state):
         pass
 
 
-def test_those_who_wait_get_it_one_after_the_other(holder, python):
+def test_those_who_wait_get_it_one_after_the_other(holder, python, state):
     """An overlap would show as two "in" in a row."""
     first = holder()
     log = (
         "log = os.open(sys.argv[1], os.O_WRONLY | os.O_APPEND | os.O_CREAT); os.write(log, b'in ');"
         " os.write(log, b'out ')"
     )
-    path = lock.lock_path().with_name("log")
+    path = state / "log"
     waiting = [python(WAITER, path, log) for _ in range(3)]
     for process in waiting:
         assert "waiting" in process.stdout.readline()
@@ -157,81 +160,117 @@ def test_those_who_wait_get_it_one_after_the_other(holder, python):
     assert path.read_text() == "in out " * 3
 
 
-@as_root
-@pytest.mark.parametrize("first", ["root", "nobody"])
-def test_users_share_one_lock(open_folder, monkeypatch, first):
-    """In a folder like /tmp, each user can lock the file that the other made, whatever the umask
-    was.
-    """
-    monkeypatch.setattr(lock, "lock_path", lambda: open_folder / "noisebook-measuring.lock")
+# ---- the lock of all users -----------------------------------------------------------------------
 
-    def locked() -> str:
-        os.umask(0o077)
-        os.environ.pop(lock.INHERITED, None)
+
+@pytest.fixture
+def everybody(open_folder, monkeypatch):
+    """A folder like /tmp with the lock of all users; whoever asks has a home in it."""
+    monkeypatch.setattr(lock, "COMMON", (str(open_folder),))
+    monkeypatch.setattr(_watch, "ROOTS", open_folder / "root")
+    monkeypatch.setenv("XDG_STATE_HOME", str(open_folder / "home"))
+    monkeypatch.delenv("NOISEBOOK_STATE", raising=False)
+    return open_folder
+
+
+def locked() -> str:
+    """Whatever the umask is."""
+    before = os.umask(0o077)
+    os.environ.pop(lock.INHERITED, None)
+    try:
         with measuring(wait=False):
             return "locked"
+    finally:
+        os.umask(before)
 
+
+@as_root
+@pytest.mark.parametrize("first", ["root", "nobody"])
+def test_users_share_one_lock(everybody, first):
+    """Each user can lock the file that the other made, and has one that no other can open."""
     if first == "nobody":
         assert as_nobody(locked) == "locked"
     with measuring(wait=False, doing="root's"):
         said = as_nobody(locked)
-        assert "in use by process" in said and "root's" in said
+        assert "in use by process" in said and "(root's)" in said and "of user root" in said
     assert as_nobody(locked) == "locked"
-    assert lock.lock_path().stat().st_mode & 0o777 == 0o666
+    assert (everybody / "noisebook-measuring.lock").stat().st_mode & 0o777 == 0o666
+    own = sorted(everybody.glob("*/**/measuring-*.lock"))
+    assert len(own) == 2 and {path.stat().st_mode & 0o777 for path in own} == {0o600}
 
 
-def test_a_link_is_not_followed(tmp_path, monkeypatch):
-    (tmp_path / "victim").write_text("precious")
-    (tmp_path / "lock").symlink_to(tmp_path / "victim")
-    monkeypatch.setattr(lock, "lock_path", lambda: tmp_path / "lock")
-    with pytest.raises(Unavailable, match="cannot be opened"), measuring():
-        pass
-    assert (tmp_path / "victim").read_text() == "precious"
+def test_who_keeps_the_lock_of_all_users_stops_nobody(everybody, python, monkeypatch):
+    """It is waited for one time; a measurement of one's own is waited for always."""
+    locked()
+    path = everybody / "noisebook-measuring.lock"
+    held = "file = open(sys.argv[1]); fcntl.flock(file, 2); print('held', flush=True)"
+    attacker = python(f"import fcntl, sys; {held}; input()", path)
+    assert attacker.stdout.readline() == "held\n"
+    monkeypatch.setattr(lock, "PATIENCE_S", 0.2)
+    with measuring() as beside:
+        assert beside.startswith(f"measured beside process {attacker.pid}, which kept")
+        runs = measure("sleep 0.01", runs=1)
+        assert runs["without_lock"].tolist() == [beside]
+        assert any(f"1 of 1 runs: {beside}" in note for note in runs.attrs["notes"])
+    monkeypatch.setattr(lock, "PATIENCE_S", 1000)
+    with measuring(wait=False) as again:
+        assert again == beside
+        monkeypatch.delenv(lock.INHERITED)
+        assert not free_for(True)
+    attacker.communicate("")
+    with measuring() as beside:
+        assert not beside and "without_lock" not in measure("sleep 0.01", runs=1)
 
 
 @pytest.mark.parametrize(
-    "missing", ["not there", "for root only", "read-only", "a folder there", "a private file there"]
+    "missing",
+    [
+        *("not there", "for root only", "others may remove it", "read-only"),
+        *("a folder there", "a private file there", "a link there"),
+    ],
 )
-def test_without_a_common_folder_the_next_is_taken(tmp_path, monkeypatch, missing):
+def test_without_a_common_folder_the_next_is_taken(everybody, tmp_path, monkeypatch, missing):
     """Minimal systems, containers, a user who takes our name: all must come to the same answer."""
-    monkeypatch.delenv("NOISEBOOK_STATE", raising=False)
-    monkeypatch.setenv("TMPDIR", "/nowhere")
-    first, second = tmp_path / "lock", tmp_path / "tmp"
-    second.mkdir()
-    second.chmod(0o1777)
-    if missing != "not there":
-        first.mkdir()
-        first.chmod(0o755 if missing == "for root only" else 0o1777)
+    first, second = everybody / "first", everybody / "second"
+    for folder in (first, second):
+        folder.mkdir()
+        folder.chmod(0o1777)
+    there = first / "noisebook-measuring.lock"
+    if missing == "not there":
+        first.rmdir()
+    if missing in ("for root only", "others may remove it"):
+        first.chmod(0o755 if missing == "for root only" else 0o777)
     if missing == "a folder there":
-        (first / "noisebook-measuring.lock").mkdir()
+        there.mkdir()
     if missing == "a private file there":
-        monkeypatch.setattr(lock, "_MAKING_S", 0)
-        (first / "noisebook-measuring.lock").touch(0o600)
+        there.touch(0o600)
+    if missing == "a link there":
+        there.symlink_to(tmp_path / "precious")
     if missing == "read-only":
         if os.geteuid():
             pytest.skip("needs root")
         subprocess.run(["mount", "-t", "tmpfs", "-o", "ro,mode=1777", "tmpfs", first], check=True)
     monkeypatch.setattr(lock, "COMMON", (str(first), str(second)))
     try:
-        assert lock.lock_path() == second / "noisebook-measuring.lock"
-        with measuring(wait=False):
-            assert lock.lock_path().stat().st_mode & 0o777 == 0o666
+        assert locked() == "locked"
+        assert (second / "noisebook-measuring.lock").stat().st_mode & 0o777 == 0o666
+        assert not (tmp_path / "precious").exists()
     finally:
         if missing == "read-only":
             subprocess.run(["umount", first], check=True)
 
 
-def test_a_lock_that_another_user_is_just_making_is_waited_for(tmp_path, monkeypatch):
-    """Between its making and its chmod, nobody else may open it."""
-    path, opened = tmp_path / "lock", os.open
-    monkeypatch.setattr(lock, "lock_path", lambda: path)
-    refusals = [PermissionError(13, "Permission denied")] * 3
-
-    def making(name, *arguments):
-        if name == path and refusals:
-            raise refusals.pop()
-        return opened(name, *arguments)
-
-    monkeypatch.setattr(os, "open", making)
-    with measuring(wait=False):
-        assert not refusals
+def test_names_that_others_have_taken_leave_a_folder_of_ones_own(tmp_path, monkeypatch):
+    """Without a home, where only temporary files can be."""
+    (tmp_path / "file").touch()
+    monkeypatch.setattr(_watch, "ROOTS", tmp_path / "file/root")
+    monkeypatch.setattr(_watch.tempfile, "tempdir", str(tmp_path))
+    for name in ("XDG_STATE_HOME", "XDG_RUNTIME_DIR"):
+        monkeypatch.setenv(name, str(tmp_path / "file"))
+    monkeypatch.delenv("NOISEBOOK_STATE", raising=False)
+    (tmp_path / f"noisebook-{os.geteuid()}").symlink_to("/")
+    found = _watch.state_folder()
+    assert found.parent == tmp_path and found.stat().st_mode & 0o777 == 0o700
+    assert _watch.state_folder() == found
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "run"))
+    assert _watch.state_folder() == tmp_path / "run/noisebook"
