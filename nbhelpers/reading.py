@@ -24,12 +24,14 @@ if TYPE_CHECKING:
 
 MOST_BYTES = 2 << 30  # of a file of data, after unpacking: a damaged one must not fill the memory
 MOST_TABLE_BYTES = 512 << 20  # of a table of Parquet, in memory
+# Bytes unpacked for one packed; our data have 3 to 20, and small files may be anything.
+MOST_RATIO, SMALL_BYTES, SMALL_TABLE_BYTES = 50, 8 << 20, 64 << 20
 MOST_COLUMNS = 20_000  # pandas takes seconds for so many, and their square for more
 MOST_YAML_BYTES = 4 << 20
-MOST_YAML_VALUES, MOST_YAML_DEPTH = 100_000, 50
+MOST_YAML_VALUES, MOST_YAML_DEPTH, MOST_YAML_WORD = 100_000, 50, 10_000
 _CHUNK = 1 << 22
 _ROWS = 1 << 16  # of a batch
-_SPARE = 256 << 20
+_SPARE = 160 << 20
 _LIMITED = threading.RLock()  # a limit holds for all threads
 _GZIP = b"\x1f\x8b"
 
@@ -44,7 +46,8 @@ def read_bytes(path: str | Path, what: str = "file", most: int = MOST_BYTES) -> 
     what
         What it is, for the message.
     most
-        Bytes that it may have, packed and unpacked.
+        Bytes that it may have, packed and unpacked; no more than 50 unpacked for one packed, but
+        always 8 MiB.
 
     Raises
     ------
@@ -55,6 +58,7 @@ def read_bytes(path: str | Path, what: str = "file", most: int = MOST_BYTES) -> 
         content = _at_most(file, path, what, most)
     if Path(path).suffix != ".gz" and content[:2] != _GZIP:
         return content
+    most = min(most, max(MOST_RATIO * len(content), SMALL_BYTES))
     with refusing("a damaged packed file", path):
         return _at_most(gzip.GzipFile(fileobj=io.BytesIO(content)), path, what, most)
 
@@ -99,13 +103,12 @@ def open_regular(path: str | Path, what: str, most: int = MOST_BYTES) -> BinaryI
 
 
 def _at_most(file: Any, path: str | Path, what: str, most: int) -> bytes:
-    parts, size = [], 0
-    while part := file.read(min(_CHUNK, most + 1 - size)):
-        parts.append(part)
-        size += len(part)
-        if size > most:
+    whole = io.BytesIO()
+    while part := file.read(min(_CHUNK, most + 1 - whole.tell())):
+        if whole.tell() + len(part) > most:
             raise _too_much(f"the {what} is larger than {most:,} bytes", path)
-    return b"".join(parts)
+        whole.write(part)
+    return whole.getvalue()
 
 
 def _too_much(problem: str, path: str | Path) -> InputError:
@@ -177,6 +180,9 @@ def load_yaml(text: str, loader_class: Any, path: str | Path, what: str) -> Any:
             if isinstance(event, yaml.AliasEvent):
                 problem = f"the {what} has an alias (*{event.anchor}): write out what it stands for"
                 raise _too_much(problem, path)
+            plain = event.value if isinstance(event, yaml.ScalarEvent) and event.implicit[0] else ""
+            if len(plain) > MOST_YAML_WORD:  # 1:59:59:… is a number, which takes its square in time
+                raise _too_much(f"the {what} has a word of {len(plain):,} letters", path)
             values += isinstance(event, (yaml.ScalarEvent, yaml.CollectionStartEvent))
             level += isinstance(event, yaml.CollectionStartEvent)
             level -= isinstance(event, yaml.CollectionEndEvent)
@@ -221,9 +227,10 @@ def read_parquet(
 ) -> "pd.DataFrame":
     """Read a Parquet file.
 
-    It is unpacked batch by batch, and no further than `most`; meanwhile this process finds no more
-    memory than twice that and 256 MiB. 600 bytes of such a file may hold one text of 18 kB 60,000
-    times, and what its footer says of its size need not be true.
+    It is unpacked batch by batch, and no further than `most` or 50 times its size (but always
+    64 MiB); meanwhile this process finds no more memory than twice that and 160 MiB. 600 bytes of
+    such a file may hold one text of 18 kB 60,000 times, and what its footer says of its size need
+    not be true.
 
     Raises
     ------
@@ -231,6 +238,8 @@ def read_parquet(
         The file is missing, unreadable, larger than `most` bytes, packed or unpacked, or no such
         table.
     """
+    with refusing(f"not a readable {what}", path):
+        most = min(most, max(MOST_RATIO * Path(path).stat().st_size, SMALL_TABLE_BYTES))
     with refusing(f"not a readable {what}", path), _little_memory(path, what, most):
         table = unpacked_parquet(path, what, most)
         return table.to_pandas(split_blocks=True, self_destruct=True)

@@ -20,7 +20,7 @@ from ..errors import InputError
 from ..files import write_atomically, write_json
 from ..places import results
 from ..progress import each
-from ..reading import MOST_BYTES, open_regular, read_json
+from ..reading import MOST_BYTES, SMALL_BYTES, open_regular, read_json
 from ..study import adopted_profile_file, shared_file
 from .crate import FORMAT, MANIFEST, METADATA
 
@@ -50,8 +50,8 @@ class Source:
         """The files, as paths from the top."""
         return [one.filename for one in self.archive.infolist() if not one.is_dir()]
 
-    def read(self, name: str) -> bytes:
-        """The bytes of a file.
+    def read(self, name: str, most: int = MOST_BYTES) -> bytes:
+        """The bytes of a file, which may have so many.
 
         Raises
         ------
@@ -59,8 +59,8 @@ class Source:
             It is missing, or damaged.
         """
         try:
-            if self.archive.getinfo(name).file_size > MOST_BYTES:
-                raise _too_large(f"{name} in it would have more than {MOST_BYTES:,}", self.path)
+            if self.archive.getinfo(name).file_size > most:
+                raise _too_large(f"{name} in it would have more than {most:,}", self.path)
             # never more than its directory says: zipfile stops there
             return self.archive.read(name)
         except KeyError:
@@ -71,6 +71,10 @@ class Source:
             raise InputError(
                 f"{name} in it is damaged: {error}", where=self.path, fix=_COPY_AGAIN
             ) from None
+
+    def metadata(self) -> bytes:
+        """The crate's list of files, which takes less than the files do."""
+        return self.read(METADATA, max(SMALL_BYTES, 5 * self.path.stat().st_size))
 
 
 def _too_large(what: str, where: Path) -> InputError:
@@ -145,7 +149,7 @@ def adopt(path: str | Path, name: str) -> str:
         It is no whole artifact, or other data have this name.
     """
     with opened(path) as source:
-        metadata = source.read(METADATA)
+        metadata = source.metadata()
         shared = {"digest": hashlib.sha256(metadata).hexdigest(), **_manifest(source)}
         data, note = results() / name / "data", shared_file(name)
         if data.exists():
@@ -161,7 +165,7 @@ def adopt(path: str | Path, name: str) -> str:
 
 def _manifest(source: Source) -> dict:
     try:
-        manifest = json.loads(source.read(MANIFEST))
+        manifest = json.loads(source.read(MANIFEST, SMALL_BYTES))
     except (ValueError, RecursionError):
         manifest = None
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
@@ -187,7 +191,7 @@ def _same_data(here: dict, shared: dict, name: str) -> str:
 def _digests(source: Source) -> dict[str, str]:
     """The SHA-256 of each file that the crate lists; they are all there, and no other."""
     try:
-        graph = json.loads(source.read(METADATA))["@graph"]
+        graph = json.loads(source.metadata())["@graph"]
         listed = {unquote(one["@id"]): str(one["sha256"]) for one in graph if "sha256" in one}
     except (ValueError, RecursionError, LookupError, TypeError, AttributeError):
         raise InputError(

@@ -1,0 +1,204 @@
+"""Small files that would become large, or take for ever: each is read, or refused in words, within
+300 MB of memory.
+"""
+
+import functools
+import gzip
+import io
+import json
+import resource
+import struct
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pyarrow
+import pytest
+from pyarrow import parquet
+
+from nbhelpers.artifact.unpack import checked_files, opened
+from nbhelpers.errors import NoisebookError
+from nbhelpers.mpi._records import HEADER_BYTES, read_rank
+from nbhelpers.noise import NoiseConfig
+from nbhelpers.reading import read_csv, read_json, read_parquet, read_yaml
+from nbhelpers.simulation.goal import read_goal
+from nbhelpers.speed.samples import content_of
+from nbhelpers.tracing.osnoise import read_osnoise
+from nbhelpers.tracing.tracepoints import FORMAT, read_recording
+from nbhelpers.verify import examine
+
+MOST_KIB = 300_000
+ZEROS = bytes(80_000_000)
+packed = functools.partial(gzip.compress, compresslevel=1)
+list_of = functools.partial(read_yaml, what="list")
+fast_list_of = functools.partial(read_yaml, what="list", fast=True)
+
+
+def table(**columns: object) -> bytes:
+    """Parquet of plain columns: the schema of Arrow is not stored."""
+    file = io.BytesIO()
+    parquet.write_table(pyarrow.table(columns), file, compression="zstd", store_schema=False)
+    return file.getvalue()
+
+
+def same(text: str, rows: int) -> pyarrow.Array:
+    """A text so many times, stored one time."""
+    return pyarrow.DictionaryArray.from_arrays(np.zeros(rows, "int32"), [text])
+
+
+def deep(levels: int) -> pyarrow.Array:
+    kind = pyarrow.int8()
+    for _ in range(levels):
+        kind = pyarrow.list_(kind)
+    return pyarrow.nulls(10, kind)
+
+
+def study(change: Callable[[zipfile.ZipFile], object], listed: bytes = b"") -> bytes:
+    """A zip as of `make artifact`, with something more in it."""
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("artifact.json", '{"format": "noisebook artifact 1"}')
+        archive.writestr("ro-crate-metadata.json", listed or b'{"@graph": []}')
+        change(archive)
+    return file.getvalue()
+
+
+def again_and_again(archive: zipfile.ZipFile) -> None:
+    """One content under many names, as in Fifield's bomb."""
+    archive.writestr("data/0", ZEROS[:2_000_000])
+    archive.filelist += [archive.filelist[-1]] * 10_000
+
+
+def lying(content: bytes) -> bytes:
+    """Of the last entry the directory says that it becomes 9 bytes long."""
+    at = content.rindex(b"PK\1\2") + 24
+    return content[:at] + struct.pack("<I", 9) + content[at + 4 :]
+
+
+def linked(archive: zipfile.ZipFile) -> None:
+    link = zipfile.ZipInfo("data/link")
+    link.external_attr = 0o120777 << 16
+    archive.writestr(link, "/etc/passwd")
+
+
+def whole(path: Path) -> None:
+    with opened(path) as source:
+        list(checked_files(source))
+
+
+def speed(header: dict) -> bytes:
+    return packed(json.dumps({"format": "noisebook speed 3", "run": 1} | header).encode() + b"\n")
+
+
+JSON, CSV, YAML, PARQUET, ZIP = ".json", ".csv", ".yml", ".parquet", ".zip"
+BOMBS: dict[str, tuple[Callable, str, Callable[[], bytes]]] = {
+    "zeros": (read_json, JSON, lambda: packed(ZEROS)),
+    "empty lists": (read_json, JSON, lambda: packed(b"[" + b"[]," * 30_000_000)),
+    "packed twice": (read_json, JSON, lambda: packed(packed(ZEROS))),
+    "many members": (read_json, JSON, lambda: packed(b" " * 9) * 10_000),
+    "a tail": (read_json, JSON, lambda: packed(b"{}") + ZEROS[:500_000]),
+    "deep lists": (read_json, JSON, lambda: b"[" * 1_000_000),
+    "deep objects": (read_json, JSON, lambda: b'{"a":' * 1_000_000),
+    "one long number": (read_json, JSON, lambda: b"9" * 1_000_000),
+    "escapes": (read_json, JSON, lambda: b'"' + b"\\ud83d" * 1_000_000 + b'"'),
+    "laughs": (
+        fast_list_of,
+        YAML,
+        lambda: "\n".join(["a0: &a0 [x, x]"] + [f"a{n}: [*a{n - 1}]" for n in range(40)]).encode(),
+    ),
+    "deep YAML": (list_of, YAML, lambda: b"? " * 1_000_000),
+    "many values": (fast_list_of, YAML, lambda: b"- a\n" * 900_000),
+    "sixty times sixty": (
+        fast_list_of,
+        YAML,
+        lambda: b"a: 1" + b":1" * 1_000_000,
+    ),
+    "many digits": (list_of, YAML, lambda: b"a: " + b"7" * 4_000_000),
+    "many columns": (read_csv, CSV, lambda: packed(b"a," * 4_000_000)),
+    "many cells": (read_csv, CSV, lambda: packed(b"a\n" + b"1e9\n" * 12_000_000)),
+    "an open quote": (read_csv, CSV, lambda: b'a\n"' + b"x\n" * 4_000_000),
+    "one text": (read_parquet, PARQUET, lambda: table(a=same("x" * 18_000, 65_000))),
+    "one text, several batches": (
+        read_parquet,
+        PARQUET,
+        lambda: table(a=same("x" * 900, 300_000), b=same("y" * 900, 300_000)),
+    ),
+    "one number": (read_parquet, PARQUET, lambda: table(a=np.zeros(20_000_000, "int64"))),
+    "nothing": (read_parquet, PARQUET, lambda: table(a=pyarrow.nulls(20_000_000))),
+    "deep Parquet": (read_parquet, PARQUET, lambda: table(a=deep(60))),
+    "wide Parquet": (
+        read_parquet,
+        PARQUET,
+        lambda: table(**{f"a{number}": [1] for number in range(1000)}),
+    ),
+    "zeros in a zip": (examine, ZIP, lambda: study(lambda zip: zip.writestr("data/a", ZEROS))),
+    "one file, many names": (whole, ZIP, lambda: study(again_and_again)),
+    "a list of files": (
+        whole,
+        ZIP,
+        lambda: study(lambda zip: None, b'{"@graph": [' + b"[]," * 15_000_000),
+    ),
+    "a size that lies": (
+        whole,
+        ZIP,
+        lambda: lying(study(lambda zip: zip.writestr("data/a", ZEROS))),
+    ),
+    "outside": (whole, ZIP, lambda: study(lambda zip: zip.writestr("../../a", "x"))),
+    "a link": (whole, ZIP, lambda: study(linked)),
+    "many ranks": (read_goal, ".goal", lambda: b"num_ranks 2000000000\nrank 0 {\n}\n"),
+    "many operations": (
+        read_goal,
+        ".goal",
+        lambda: packed(b"num_ranks 1\nrank 0 {\n" + b"l1: calc 9\n" * 9_000_000),
+    ),
+    "a packed schedule": (
+        read_goal,
+        ".goal",
+        lambda: packed(struct.pack("<QI", 4223, 1 << 31) + ZEROS),
+    ),
+    "speed": (content_of, ".gz", lambda: packed(b"{}\n" + ZEROS)),
+    "many marks": (content_of, ".gz", lambda: speed({"marks": 10**18, "threads": -(10**18)})),
+    "MPI calls": (
+        read_rank,
+        ".calls",
+        lambda: (
+            struct.pack("=8s4i8q64s128s", b"nbtrace1", 0, *[2**31 - 1] * 3, 0, *range(7), b"", b"")
+            + bytes(HEADER_BYTES)
+        ),
+    ),
+    "osnoise": (read_osnoise, ".txt", lambda: b"# tracer: osnoise\n" + b"x" * 9_000_000),
+    "tracepoints": (
+        read_recording,
+        ".gz",
+        lambda: packed(
+            json.dumps(
+                {"format": FORMAT, "lost": 0, "buffers": [{"cpu": 0, "bytes": 10**18}]}
+            ).encode()
+            + b"\n"
+        ),
+    ),
+    "a long noise": (NoiseConfig.read, JSON, lambda: b'{"0": [' + b"[1e308,1e308,1e308]," * 50_000),
+}
+
+
+@pytest.mark.timeout(30)
+@pytest.mark.parametrize("name", BOMBS)
+def test_a_small_file_takes_little_memory_and_time(name: str, tmp_path: Path) -> None:
+    read, ending, content = BOMBS[name]
+    path = tmp_path / f"input{ending}"
+    path.write_bytes(content())
+    assert path.stat().st_size < 10_000_000
+    Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew
+    before, limit = kib_of("VmRSS"), resource.getrlimit(resource.RLIMIT_AS)
+    try:
+        read(path)
+    except NoisebookError as error:
+        assert "input" in str(error)
+    assert kib_of("VmHWM") - before < MOST_KIB
+    assert resource.getrlimit(resource.RLIMIT_AS) == limit
+
+
+def kib_of(name: str) -> int:
+    rows = Path("/proc/self/status").read_text().splitlines()
+    return next(int(row.split()[1]) for row in rows if row.startswith(name))
