@@ -19,7 +19,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
-from .errors import DiskError, InputError
+from .errors import DiskError, InputError, NoisebookError, Unavailable
 
 _NO_ROOM = {
     errno.ENOSPC: "the disk is full",
@@ -47,6 +47,27 @@ def disk_error(error: OSError, path: str | Path) -> DiskError | None:
     found = DiskError(_NO_ROOM[error.errno], where=path, why=why, fix=fix)
     found.errno, found.strerror, found.filename = error.errno, error.strerror, str(path)
     return found
+
+
+_SHORT = {
+    errno.EMFILE: "this process may open no more files (ulimit -n)",
+    errno.ENFILE: "this machine has no more open files to give",
+    errno.ENOMEM: "there is no memory left",
+    errno.EAGAIN: "no more processes can be started (ulimit -u)",
+}
+
+
+def shortage(error: OSError | MemoryError) -> NoisebookError | None:
+    """What a user can fix of an error of the system anywhere: no room on disk, or no files, memory
+    or processes left. None: the error is another one.
+    """
+    if isinstance(error, MemoryError):
+        error = OSError(errno.ENOMEM, "")
+    if error.errno not in _SHORT:
+        return disk_error(error, error.filename or ".")
+    fix = "end other programs, or raise that limit; then the same command goes on"
+    why = "what is on disk already is whole"
+    return Unavailable(_SHORT[error.errno], where=error.filename, why=why, fix=fix)
 
 
 @contextmanager

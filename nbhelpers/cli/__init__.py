@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ..errors import NoisebookError, RunError, printable
+from ..files import shortage
 from ..progress import for_command
 from ._parser import parsed
 
@@ -48,6 +49,10 @@ def main(words: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # `noisebook … | head`
         sys.stderr.close()
         return DONE
+    except (OSError, MemoryError) as error:
+        if found := shortage(error):
+            return _complain(found)
+        raise
     _show(answer, arguments.json)
     return answer.status if answer else DONE
 

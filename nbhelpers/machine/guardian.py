@@ -15,6 +15,7 @@ import select
 import signal
 import sys
 import tempfile
+import time
 from _thread import RLock
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
@@ -57,7 +58,7 @@ def read_journal(path: Place) -> dict:
 
 def journals(folder: Place) -> list[str]:
     """Paths of the journals in a folder."""
-    with contextlib.suppress(OSError):
+    with kernel.passing_over():
         return sorted(
             os.path.join(folder, name) for name in os.listdir(folder) if name.endswith(".journal")
         )
@@ -291,11 +292,19 @@ def wait_for_end(owner: dict) -> None:
     watch.register(0, select.POLLIN)
     with contextlib.suppress(ProcessLookupError):
         watch.register(os.pidfd_open(owner["pid"]), select.POLLIN)
-    while kernel.alive(owner):
+    while _lives(owner):
         if any(handle == 0 for handle, _ in watch.poll()):
             if os.read(0, 1):
                 return
             watch.unregister(0)
+
+
+def _lives(owner: dict) -> bool:
+    """A moment without memory or files says nothing of it."""
+    while True:
+        with contextlib.suppress(OSError):
+            return kernel.alive(owner)
+        time.sleep(MOMENT_S)
 
 
 def stand_ready() -> None:
@@ -321,7 +330,7 @@ def main(journal: str) -> None:
     owner = read_journal(journal)
     stand_ready()
     wait_for_end(owner)
-    if not kernel.alive(owner):
+    if not _lives(owner):
         recover(os.path.dirname(journal), (owner["pid"], owner["started"]))
 
 

@@ -139,6 +139,18 @@ def make_folder(path: str) -> None:
 # ---- who is alive --------------------------------------------------------------------------------
 
 
+@contextlib.contextmanager
+def passing_over() -> Iterator[None]:
+    """What is gone or forbidden is passed over; without memory or descriptors nobody knows whether
+    it is.
+    """
+    try:
+        yield
+    except OSError as error:
+        if error.errno in (errno.EMFILE, errno.ENFILE, errno.ENOMEM):
+            raise
+
+
 def boot_id() -> str:
     """The random number that the kernel drew at this boot."""
     with open("/proc/sys/kernel/random/boot_id") as file:
@@ -150,12 +162,10 @@ def start_time(pid: int) -> int | None:
 
     It distinguishes the process from a later one with the same pid.
     """
-    try:
-        with open(f"/proc/{pid}/stat", "rb") as file:
-            after_name = file.read().rpartition(b")")[2].split()
-    except OSError:
-        return None
-    return None if after_name[0] in (b"Z", b"X") else int(after_name[19])
+    with passing_over(), open(f"/proc/{pid}/stat", "rb") as file:
+        after_name = file.read().rpartition(b")")[2].split()
+        return None if after_name[0] in (b"Z", b"X") else int(after_name[19])
+    return None
 
 
 def namespace() -> int:

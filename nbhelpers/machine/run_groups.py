@@ -105,7 +105,7 @@ def members(path: str) -> list[int]:
     """The living processes in a group and in those below it."""
     pids: list[int] = []
     for folder, _, _ in os.walk(path):
-        with contextlib.suppress(OSError), open(f"{folder}/cgroup.procs") as file:
+        with kernel.passing_over(), open(f"{folder}/cgroup.procs") as file:
             pids += map(int, file.read().split())
     return living(pids)
 

@@ -226,7 +226,7 @@ def repair() -> list[str]:
 def _refuse_held(wanted: list[dict], folder: Path) -> None:
     """Two owners of one setting would each put back what the other had set."""
     for path in guardian.journals(folder):
-        with contextlib.suppress(OSError, ValueError):
+        with contextlib.suppress(ValueError), kernel.passing_over():
             journal = guardian.read_journal(path)
             held = {other["path"] for other in journal["changes"]}
             held &= {change["path"] for change in wanted}

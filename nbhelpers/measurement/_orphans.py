@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
+from ..machine.kernel import passing_over
 from ..machine.run_groups import living
 
 MARK = "NOISEBOOK_RUN"
@@ -33,7 +34,7 @@ def children() -> frozenset[int]:
         return frozenset()
     found: set[int] = set()
     for thread in os.listdir("/proc/self/task"):
-        with suppress(OSError), open(f"/proc/self/task/{thread}/children") as file:
+        with passing_over(), open(f"/proc/self/task/{thread}/children") as file:
             found.update(map(int, file.read().split()))
     return frozenset(found)
 
@@ -55,26 +56,23 @@ def belongs_to_run(pid: int, leader: int, mark: str) -> bool:
     """Whether an adopted child comes from a run: by its process group, the mark in its environment,
     or, dead and with no mark to read, its foreign session.
     """
-    try:
-        with open(f"/proc/{pid}/stat") as file:
-            state, _, group, session = file.read().rpartition(")")[2].split()[:4]
-    except OSError:
-        return False
-    return (
-        int(group) == leader
-        or (mark != "" and mark_of(pid) == mark)
-        or (state == "Z" and int(session) != os.getsid(0))
-    )
+    with passing_over(), open(f"/proc/{pid}/stat") as file:
+        state, _, group, session = file.read().rpartition(")")[2].split()[:4]
+        return (
+            int(group) == leader
+            or (mark != "" and mark_of(pid) == mark)
+            or (state == "Z" and int(session) != os.getsid(0))
+        )
+    return False
 
 
 def mark_of(pid: int) -> str:
     """The mark in a process's environment; "" without one."""
-    try:
-        with open(f"/proc/{pid}/environ", "rb") as file:
-            found = [entry for entry in file.read().split(b"\0") if entry.startswith(_ENTRY)]
-    except OSError:
-        return ""
-    return os.fsdecode(found[0].removeprefix(_ENTRY)) if found else ""
+    with passing_over(), open(f"/proc/{pid}/environ", "rb") as file:
+        for entry in file.read().split(b"\0"):
+            if entry.startswith(_ENTRY):
+                return os.fsdecode(entry.removeprefix(_ENTRY))
+    return ""
 
 
 def new_mark() -> str:
