@@ -82,7 +82,7 @@ def measuring(
 def _take_both(stack: contextlib.ExitStack, kind: int, wait: bool, doing: str) -> str:
     """Take this user's lock, then that of all users; beside whom this user measures, if at all."""
     held, beside, in_vain = [], "", b""
-    if (own := _own()) >= 0:
+    if (own := _private()) >= 0:
         in_vain = os.pread(own, _LONGEST, _LONGEST)
         if not _take(own, kind, wait):
             held.append(own)
@@ -114,7 +114,7 @@ def _no_lock() -> Unavailable:
 # ---- where they lie ------------------------------------------------------------------------------
 
 
-def _own() -> int:
+def _private() -> int:
     """This user's lock on this machine, open; nobody else can open it. −1: there is no place."""
     flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
     with contextlib.suppress(OSError, NoisebookError):
