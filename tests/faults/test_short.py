@@ -12,6 +12,7 @@ import pytest
 from .child import SETTING, VALUE
 from .matrix import Outcome, count, not_tried, ours, place_of, settings_now, stepping_clock
 from .matrix import kinds as all_kinds
+from .nth import preloaded
 
 pytestmark = [
     pytest.mark.skipif(not os.access(SETTING, os.W_OK), reason="this user may not change sysctls"),
@@ -64,6 +65,12 @@ def test_nothing_is_lost_and_nothing_left(kind: str) -> None:
         pytest.skip(f"'{kind}' cannot be tried here: {not_tried().get(kind, 'takes root')}")
     outcome = kinds[kind](random.Random(7))
     assert outcome.bad == 0, outcome
+
+
+def test_a_call_that_fails_one_time_loses_nothing(tmp_path: Path) -> None:
+    """Two of all writes, renames and so on; python -m tests.faults.nth tries each."""
+    done = preloaded(tmp_path, ["rename", "--most", "2"])
+    assert done.returncode == 0 and "rename: 0 tried" not in done.stdout, done.stdout + done.stderr
 
 
 def test_the_clock_steps_while_a_program_runs(tmp_path: Path) -> None:

@@ -360,6 +360,7 @@ def test_names_that_another_user_has_taken_stop_nobody(state, tmp_path, monkeypa
 
 def test_a_state_folder_that_somebody_else_may_have_laid_is_not_used(tmp_path, monkeypatch):
     """A link among temporary files, or a folder that everybody may write."""
+    monkeypatch.delenv("NOISEBOOK_STATE", raising=False)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     for name in ("open", "real", "mine"):
         (tmp_path / name).mkdir()
@@ -369,5 +370,7 @@ def test_a_state_folder_that_somebody_else_may_have_laid_is_not_used(tmp_path, m
     monkeypatch.setattr(_watch, "_state_candidates", lambda: candidates)
     assert _watch.state_folder() == tmp_path / "mine"
     candidates.pop()
+    assert _watch.state_folder().name.startswith(f"noisebook-{os.geteuid()}-")
+    monkeypatch.setenv("NOISEBOOK_STATE", "named")  # what is named has no other in its place
     with pytest.raises(SettingError, match="no folder for the journal"):
         _watch.state_folder()
