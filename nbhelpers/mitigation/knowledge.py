@@ -63,8 +63,6 @@ class Factor:
         How it is injected, with its doses from the least to the most harm; empty: it is not.
     not_injected
         Why nothing that can be injected is this factor; empty: nobody knows yet.
-    symptom_of
-        Ids of factors that show this one as well; it is then their symptom.
     event_us
         What one event can cost a run at most; 0: not known.
     """
@@ -81,7 +79,6 @@ class Factor:
     references: tuple[str, ...]
     inject: dict[str, Any] = field(default_factory=dict, repr=False)
     not_injected: str = field(default="", repr=False)
-    symptom_of: tuple[str, ...] = ()
     event_us: float = 0.0
 
     def __repr__(self) -> str:
