@@ -68,7 +68,9 @@ def trial(kind: str, n: int, draw: random.Random) -> tuple[Outcome, int]:
         kept = read(place.folder / "data/runs.jsonl")
         fine = sum(row.get("status") == "ok" for row in kept.rows)
         outcome.lost = max(0, acknowledged - fine) + len(kept.damage)
-        if "Traceback" in words or calls < 0:
+        # a library in C++ ends the process then, as SIGKILL would; all else is counted
+        hung = calls < 0 and "std::bad_alloc" not in words
+        if "Traceback" in words or hung:
             outcome.tracebacks = 1
             outcome.remarks.append(words[-1500:] or "it did not end")
         *_, words = _forked(place, "", 0)
