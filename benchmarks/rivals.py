@@ -7,10 +7,10 @@ slowest quarter. `turns`: false alarms of runs in turn, beside one side after th
 intervals of a ratio by whole rounds, beside scipy.stats.bootstrap of single runs. `claims`: what
 judged trials of mitigations claim, beside Welch's test of each. `choice`: where a mitigation that
 is known against the planted cause stands in our order, beside the catalogue's. `gaps`: what a
-traced loop lost, by lengths of events, occupied intervals and stolen time. `corrected`: how much
-corrected run times vary, beside CPU times. `switches`: noise of threads where one switch in fifty
-is removed. `lengths`: sums of net and of gross lengths. `merge`: ordinary noise that stays
-ordinary. `records`: changed bytes and lost lines of recorded files that are noticed.
+traced loop lost, by lengths of events, occupied intervals and stolen time. `switches`: noise of
+threads where one switch in fifty is removed. `lengths`: sums of net and of gross lengths. `merge`:
+ordinary noise that stays ordinary. `records`: changed bytes and lost lines of recorded files that
+are noticed.
 
 Data are made here (seeds of 900,000 and more) or recorded (data/recorded). Intervals are 95 %
 (Wilson). A minute or two each.
@@ -22,7 +22,6 @@ import os
 import sys
 import tempfile
 import warnings
-from copy import copy
 from pathlib import Path
 from unittest.mock import patch
 
@@ -49,8 +48,6 @@ from nbhelpers.mitigation.trials import MIXED, SEEMS, Pair, judge_trials
 from nbhelpers.noise import NoiseConfig
 from nbhelpers.statistics import compare
 from nbhelpers.statistics.comparison import NO_DIFFERENCE
-from nbhelpers.statistics.intervals import bootstrap_interval
-from nbhelpers.studies.baseline import Baseline
 from nbhelpers.tracing import netduration, read_recording, tracepoints
 from nbhelpers.tracing._missing_switches import SWITCH, WAKE, InferredSwitches
 
@@ -342,31 +339,6 @@ def gaps(sets: int) -> None:
             )
 
 
-def corrected(sets: int) -> None:
-    """How much recorded run times vary, as they are and without what the account says was lost;
-    the sensitivity of a half of the runs is that of the other half.
-    """
-    account = Baseline(RECORDED / "10-trace-collection", recorded_only=True).account
-    runs = account.runs.set_index("run").loc[account.by_run.index]
-    halves = [set(runs.index[first::2]) for first in (0, 1)]
-    parts = []
-    for own, others in (halves, halves[::-1]):
-        fitted = copy(account)
-        for name in ("table", "by_run", "ordinary"):
-            vars(fitted).pop(name, None)
-        vars(fitted)["sensitivity"] = account._fit(np.array(sorted(others)))
-        parts.append(fitted.corrected().loc[sorted(own)])
-    seconds = {
-        "run time": runs["seconds"],
-        "CPU time": runs["user_s"] + runs["system_s"],
-        "corrected": pd.concat(parts),
-    }
-    print(f"coefficient of variation of {len(runs)} recorded runs")
-    for name, values in seconds.items():
-        low, high = bootstrap_interval(values, "cv", FIRST_SEED)
-        print(f"{name:<12}{values.std() / values.mean():.2%} ({low:.2%} to {high:.2%})")
-
-
 def _as_recorded(raw: pd.DataFrame) -> InferredSwitches:
     return InferredSwitches(raw[raw["event"] != WAKE], 0, 0)
 
@@ -500,7 +472,6 @@ BENCHMARKS = {
     "claims": claims,
     "choice": choice,
     "gaps": gaps,
-    "corrected": corrected,
     "switches": switches,
     "lengths": lengths,
     "merge": merge,

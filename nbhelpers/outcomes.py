@@ -144,3 +144,17 @@ def worst_first(runs: pd.DataFrame, outcome: str | None = None) -> pd.DataFrame:
     """The runs from the worst to the best; of equals the lowest number first."""
     ordered = with_cost(runs, outcome).sort_values([COST, "run"], ascending=[False, True])
     return ordered.drop(columns=COST)
+
+
+def ordinary_runs(runs: pd.DataFrame) -> pd.DataFrame:
+    """All finished runs but the worst quarter; of a single run, that run.
+
+    Examples
+    --------
+    >>> runs = pd.DataFrame({"run": [0, 1, 2], "seconds": [0.5, 0.9, 0.6], "status": "ok"})
+    >>> ordinary_runs(runs)["run"].tolist()
+    [0, 2]
+    """
+    finished = runs[runs["status"] == "ok"] if "status" in runs else runs
+    ordered = worst_first(finished)
+    return ordered.iloc[min(-(-len(ordered) // 4), len(ordered) - 1) :].sort_index()

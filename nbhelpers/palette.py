@@ -40,13 +40,18 @@ KINDS = {  # kinds of noise events
     "hardware": GREY,
 }
 PARTS = {  # of a run's time, by its account
-    "useful": "#DDDDDD",
+    "work": "#DDDDDD",
+    "computing": "#BBBBBB",
     "kernel": VERMILION,
-    "edges": "#F0A070",
+    "taken": VERMILION,
+    "runnable": "#F0A070",
     "hypervisor": GREY,
-    "slow_core": BLUE,
-    "slow_memory": GREEN,
+    "slower": BLUE,
     "waiting": "#F0E442",
+    "asleep": SKY,
+    "disk": GREEN,
+    "stopped": PURPLE,
+    "quota": ORANGE,
     "unexplained": BLACK,
 }
 SOURCES = {  # the commonest sources of Linux; `colours` finds one for any other

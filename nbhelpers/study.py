@@ -159,9 +159,12 @@ class Study:
 
     @cached_property
     def machine(self) -> dict:
-        """The machine that the data are from, as ``{"machine": …, "replaced": […]}``."""
+        """The machine that the data are from, as ``{"machine": …, "replaced": […]}``; a stage that
+        was recorded on another one has its own.
+        """
         if self.recorded_only:
-            return read_json(self.of("00-machine").data / "machine.json")
+            own = self.data / "machine.json"
+            return read_json(own if own.exists() else self.of("00-machine").data / own.name)
         from .machine import describe, doctor
 
         measured = {"machine": describe().to_dict(), "replaced": doctor().replaced()}

@@ -1,10 +1,12 @@
 """Make what `make paper PROFILE=record` measured the recorded campaign, data/recorded:
-`python -m tests.record`. Of what `make paper PROFILE=recorded` then found, the answers are shipped
-and stand in the README: `python -m tests.record answers`.
+`python -m tests.record`; or some stages of it, with the machine of these: `python -m tests.record
+STAGE STAGE`. Of what `make paper PROFILE=recorded` then found, the answers are shipped and stand in
+the README: `python -m tests.record answers`.
 """
 
 import shutil
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from nbhelpers.answers import read_answers
@@ -19,21 +21,24 @@ BEGIN, END = "<!-- answers -->\n", "<!-- end of answers -->\n"
 SHIPPED = ("answer", "sentence", "quantity", "value", "low", "high", "unit", "n", "n_of")
 
 
-def record() -> Path:
-    """The measured data, packed; programs of Noisebook itself are named as if it lay in
-    /noisebook.
+def record(stages: Sequence[str] = ()) -> Path:
+    """The measured data, of all stages or of some, packed; programs of Noisebook itself are named
+    as if it lay in /noisebook.
     """
     source, target = results() / "record" / "data", shipped() / "data" / "recorded"
     if not source.exists():
         fix = "make paper PROFILE=record"
         raise InputError("nothing was measured in this profile yet", where=source, fix=fix)
     left_out = shutil.ignore_patterns("*.lock", ".*", "aside", SEAL)
-    for stage in sorted(path for path in source.iterdir() if path.is_dir()):
+    chosen = stages or sorted(path.name for path in source.iterdir() if path.is_dir())
+    for stage in map(source.joinpath, chosen):
         shutil.rmtree(target / stage.name, ignore_errors=True)
         shutil.copytree(stage, target / stage.name, ignore=left_out, copy_function=pack)
         for campaign in (target / stage.name).rglob("campaign.json"):
             text = campaign.read_text()
             write_atomically(campaign, text.replace(f'"{shipped()}/', '"/noisebook/'))
+        if stages:
+            shutil.copy(source / "00-machine/machine.json", target / stage.name)
     return target
 
 
@@ -91,4 +96,4 @@ def readme_table() -> str:
 
 
 if __name__ == "__main__":
-    print(ship_answers() if "answers" in sys.argv else record())
+    print(ship_answers() if "answers" in sys.argv else record(sys.argv[1:]))

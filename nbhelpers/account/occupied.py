@@ -74,25 +74,6 @@ def occupied_intervals(
     return pd.concat(parts, ignore_index=True)[list(COLUMNS)].astype(COLUMNS)
 
 
-def held_intervals(events: pd.DataFrame) -> pd.DataFrame:
-    """When other threads had a CPU on which no thread of the program was.
-
-    That costs the program nothing while it has CPUs enough; else its threads share what is left.
-
-    Parameters
-    ----------
-    events
-        Noise events of one or more runs.
-
-    Returns
-    -------
-    One row an event: `run`, `cpu`, `start_ns`, `end_ns`, `length_ns`.
-    """
-    away = (events["kind"] == "thread") & (events["interrupted"] != "workload")
-    held = events.loc[away.to_numpy(), ["run", "cpu", "start_ns", "end_ns"]].copy()
-    return held.assign(length_ns=held["end_ns"] - held["start_ns"])
-
-
 def _region_ends_ns(runs: pd.DataFrame) -> dict[int, int]:
     lengths_ns = np.rint(region_seconds(runs).to_numpy() * 1e9).astype(np.int64)
     return dict(zip(runs["run"].tolist(), lengths_ns.tolist()))

@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pandas as pd
 
+from ..measurement import region_seconds
 from ..speed import read_waits
 from ..speed.ruler import slowness
 from ..tracing.campaign import EVENTS, OWNERS, STATES, STOLEN, each_recording
 from .owners import owners_of_path, with_speed, without_cpu
-from .path import critical_path
+from .path import BARRIER, PROGRAM, UNSEEN, critical_path
 
 TOGETHER = 20  # runs in memory at a time
 FEWEST = 8  # runs, or the same calls of others say nothing
@@ -55,6 +56,43 @@ def owned_ms(
         owned = with_speed(owned, path, slowness(marked, runs, without))
     wide = owned.pivot_table("ns", "run", ["part", "owner"], "sum", fill_value=0.0) / 1e6
     return wide.reindex(runs["run"]).fillna(0.0)
+
+
+def owned_by_threads(
+    runs: pd.DataFrame, events: pd.DataFrame, speed: str | Path | None = None
+) -> pd.DataFrame:
+    """Who had the time of a run's threads, their mean, where no tracepoints were recorded.
+
+    Parameters
+    ----------
+    runs, speed
+        As for `owned_ms`.
+    events
+        Noise events of the runs (`read_traces`), of another source; may have no rows.
+
+    Returns
+    -------
+    As `owned_ms`: what events took, what the scheduler counted as waiting for a CPU, waiting by the
+    marks, and the rest, `computing`.
+    """
+    runs = runs.set_index("run")
+    region_ms, threads = 1e3 * region_seconds(runs), pd.Series(1.0, runs.index)
+    parts = {}
+    if speed is not None and "wait_marks" in runs and runs["wait_marks"].gt(0).any():
+        waits = read_waits(speed, runs.reset_index()).groupby("run")
+        threads = waits["thread"].nunique().reindex(runs.index).fillna(1)
+        busy_ms = waits["busy_ns"].sum().reindex(runs.index) / 1e6
+        parts["waiting", BARRIER] = (region_ms - busy_ms / threads).fillna(0.0)
+    hit = events[(events["interrupted"] == "workload").to_numpy()]
+    took = hit.groupby(["run", "source"], observed=True)["duration_ns"].sum() / 1e6
+    took = took.unstack(fill_value=0.0).reindex(runs.index, fill_value=0.0)
+    parts |= {("taken", str(name)): took[name] / threads for name in took}
+    if "process_runqueue_wait_ns" in runs:
+        queued_ms = runs["process_runqueue_wait_ns"] / 1e6 / threads
+        parts["runnable", UNSEEN] = (queued_ms - took.sum(axis=1) / threads).clip(lower=0)
+    table = pd.DataFrame(parts, index=runs.index)
+    table["computing", PROGRAM] = (region_ms - table.sum(axis=1)).clip(lower=0)
+    return table.rename_axis(columns=["part", "owner"])
 
 
 def _of_runs(

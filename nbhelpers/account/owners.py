@@ -14,6 +14,12 @@ from .path import PROGRAM
 
 OWNED = {"run": "int64", "part": "str", "owner": "str", "ns": "float64"}
 LATENCY, QUOTA, OWN, SAME_CALLS = "idle CPU", "quota", "own thread ", "the same calls"
+TAKEN = ("taken", "runnable", "hypervisor", QUOTA, "stopped")  # parts that others had
+COMPUTED = {  # parts without an owner's name, and what is said of them
+    "slower": "a slower CPU or memory",
+    "work": "more calls",
+    "computing": "longer computing",
+}
 
 
 def owners_of_path(
@@ -128,6 +134,46 @@ def _had(runnable: pd.DataFrame, cpu_owners: pd.DataFrame) -> pd.DataFrame:
     Two threads of the program share a CPU because somebody else has another one of its CPUs: then
     this is the owner. While nobody has, it is the thread of its own.
     """
+    own, elsewhere, others = _sharing(runnable, cpu_owners)
+    left = own["ns"] - elsewhere.groupby("piece")["ns"].sum().reindex(own.index).fillna(0)
+    elsewhere = elsewhere.assign(piece=elsewhere["piece"].map(own["piece"]))
+    own = own.assign(ns=left.clip(lower=0), owner=OWN + own["owner"].astype(str))
+    others = others.assign(owner=others["owner"].mask(others["owner"] == "idle", LATENCY))
+    return pd.concat([others, elsewhere, own], ignore_index=True)
+
+
+def held_elsewhere(
+    runnable: pd.DataFrame, cpu_owners: pd.DataFrame, occupied: pd.DataFrame
+) -> pd.DataFrame:
+    """When others had a CPU on which no thread was, while the program's threads shared the rest.
+
+    Parameters
+    ----------
+    runnable
+        When threads of the program were ready: `run`, `cpu`, `start_ns`, `end_ns`.
+    cpu_owners
+        Who had each CPU.
+    occupied
+        When a CPU was taken from a thread (`occupied_intervals`), which is lost anyway.
+
+    Returns
+    -------
+    One row an interval: `run`, `cpu` (the one that was held), `start_ns`, `end_ns`, `ns` (what the
+    threads that shared lost by it).
+    """
+    held = _sharing(runnable.reset_index(drop=True), cpu_owners)[1].reset_index(drop=True)
+    taken = occupied.assign(owner="", ns=occupied["end_ns"] - occupied["start_ns"])
+    both = _shared(held, taken).groupby("piece")["ns"].sum().reindex(held.index).fillna(0)
+    length_ns = (held["end_ns"] - held["start_ns"]).clip(lower=1)
+    return held.assign(ns=held["ns"] * (1 - both / length_ns).clip(lower=0))
+
+
+def _sharing(
+    runnable: pd.DataFrame, cpu_owners: pd.DataFrame
+) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
+    """Who had the CPU of ready threads: threads of their own program, with who had another of its
+    CPUs meanwhile (`piece`: row of the first table), and all others.
+    """
     intervals = cpu_owners.rename(columns={"name": "owner"})
     intervals = intervals.assign(ns=intervals["end_ns"] - intervals["start_ns"])
     had = _shared(runnable, intervals)
@@ -142,11 +188,7 @@ def _had(runnable: pd.DataFrame, cpu_owners: pd.DataFrame) -> pd.DataFrame:
     sums = elsewhere.groupby("piece")["ns"].sum()
     scale = (own["ns"].reindex(sums.index) / sums).clip(upper=1).rename("scale")
     elsewhere = elsewhere.assign(ns=elsewhere["ns"] * elsewhere["piece"].map(scale).fillna(0))
-    left = own["ns"] - elsewhere.groupby("piece")["ns"].sum().reindex(own.index).fillna(0)
-    elsewhere = elsewhere.assign(piece=elsewhere["piece"].map(own["piece"]))
-    own = own.assign(ns=left.clip(lower=0), owner=OWN + own["owner"].astype(str))
-    others = others.assign(owner=others["owner"].mask(others["owner"] == "idle", LATENCY))
-    return pd.concat([others, elsewhere, own], ignore_index=True)
+    return own, elsewhere, others
 
 
 def _shared(pieces: pd.DataFrame, intervals: pd.DataFrame, by: str = "cpu") -> pd.DataFrame:

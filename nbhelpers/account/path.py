@@ -136,10 +136,14 @@ class _Walk:
         if not self.work or thread not in self.work or self._works(thread, now):
             return thread, now
         begins, ends = self.work[thread]
-        since = ends[bisect_right(begins, now - 1) - 1] if begins and begins[0] < now else 0
+        before = bisect_right(begins, now - 1) - 1
+        since = ends[before] if before >= 0 else 0
+        middle = (begins[before] + since) / 2 if before >= 0 else 0
         best, last = thread, since
         for other, (of_begins, of_ends) in self.work.items():
             row = bisect_right(of_begins, now - 1) - 1
+            if row >= 0 and of_begins[row] > middle and of_ends[row] >= now:
+                row -= 1  # it has left the barrier; who has a lock began with this one's work
             if other != thread and row >= 0 and min(of_ends[row], now) > last:
                 best, last = other, min(of_ends[row], now)
         return (best, last) if best != thread else (thread, now)
@@ -157,7 +161,7 @@ class _Walk:
             now = start
 
     def _works(self, thread: int, now: int) -> bool:
-        begins, ends = self.work[thread]
+        begins, ends = self.work.get(thread, ([], []))
         row = bisect_right(begins, now - 1) - 1
         return row >= 0 and ends[row] >= now
 
@@ -168,14 +172,25 @@ class _Walk:
         if known is None or row is None:
             return self._before_its_life(thread, now)
         start, state, cpu = known.start[row], known.state[row], known.cpu[row]
-        begins = self.work.get(thread, ([], []))[0]
+        begins, ends = self.work.get(thread, ([], []))
         at = bisect_left(begins, now) - 1
+        if at >= 0 and ends[at] < now and state == "running":
+            return self._spins(thread, max(start, ends[at]), now, cpu)
         if at >= 0:  # the walk looks at the marks again where its work began
             start = max(start, begins[at])
         if state == "sleeping":
             return self._slept(known, row, thread, now)
         why = known.itself(row, ("computing", PROGRAM))
         return (start, now, thread, cpu, *why), thread
+
+    def _spins(self, thread: int, start: int, now: int, cpu: int) -> tuple[tuple | None, int]:
+        """Who waits at a barrier on its CPU waits for those who are ready and have none, if any."""
+        for number, other in sorted(self.threads.items()):
+            row = other.at(now)
+            is_ready = row is not None and other.state[row] == "runnable"
+            if is_ready and number != thread and not self._works(number, now):
+                return None, number
+        return (start, now, thread, cpu, "waiting", BARRIER), thread
 
     def _slept(self, known: _Thread, row: int, thread: int, now: int) -> tuple[tuple | None, int]:
         start, waker = known.start[row], known.woken_by[row]

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import mannwhitneyu
 
+from ..account.owners import COMPUTED
 from .cutoff import find_cutoff
 from .known_counters import known_names
 
@@ -22,7 +23,6 @@ NOT_OF_TRACE = ("counter", "output")
 _REPEATS = 2000
 _FAR, _LONGER = 6.0, 1.1  # of an outlier: from the median in robust deviations, and over it
 _OF_RECORDERS = ("speed_", "wait_marks", "trace_")  # columns that say how much was recorded
-COMPUTED = ("computing", "slower", "work")  # parts of the account without a name
 # (part, owner) of the account in words; {} are the milliseconds and the owner
 _WORDS = {
     "taken": "lost {} to {}",

@@ -16,6 +16,7 @@ import pandas as pd
 
 from ..attribution.who import counters_of
 from ..measurement import consequences, rates
+from ..outcomes import ordinary_runs
 from ..palette import CLASSES, GREY, PARTS, colours
 from ..tracing.states import IDLE
 
@@ -67,6 +68,7 @@ def explore_runs(
     the list; drag along the distribution to mark a part of it; move the cutoff.
     """
     seconds = runs.set_index("run")["seconds"].astype(float)
+    ordinary = pd.Index(ordinary_runs(runs)["run"])
     start = float(seconds.quantile(0.75)) if cutoff is None or cutoff != cutoff else cutoff
     shown = _shown(seconds)
     lines = pd.concat([_pieces(own) for _, own in had.groupby("run")] or [had.head(0)])
@@ -75,8 +77,8 @@ def explore_runs(
     tables = {
         "dots": dots,
         "lines": lines,
-        "account": _beyond(owned_ms, seconds, shown.index),
-        "counters": _unusual(runs.set_index("run"), seconds, shown.index),
+        "account": _beyond(owned_ms, ordinary, shown.index),
+        "counters": _unusual(runs.set_index("run"), ordinary, shown.index),
     }
     return LinkedView(_chart(tables, float(f"{start:.4g}")))
 
@@ -91,15 +93,11 @@ def _shown(seconds: pd.Series) -> pd.Series:
     return pd.concat([slowest, rest.iloc[steps]]).sort_index()
 
 
-def _ordinary(seconds: pd.Series) -> pd.Index:
-    return seconds.index[seconds.between(*seconds.quantile([0.25, 0.75]))]
-
-
-def _beyond(owned_ms: pd.DataFrame, seconds: pd.Series, shown: pd.Index) -> pd.DataFrame:
+def _beyond(owned_ms: pd.DataFrame, ordinary: pd.Index, shown: pd.Index) -> pd.DataFrame:
     """What each run had more of each owner than the ordinary runs' mean, the largest first."""
     if owned_ms.empty:
         return pd.DataFrame(columns=["run", "owner", "ms"])
-    usual = owned_ms.reindex(_ordinary(seconds)).mean()
+    usual = owned_ms.reindex(ordinary).mean()
     beyond = (owned_ms.reindex(shown) - usual).dropna(how="all")
     names = [_WORDS.get(part, "{}").format(owner) for part, owner in beyond.columns]
     names = [name if name != "the program" else part for name, (part, _) in zip(names, beyond)]
@@ -108,11 +106,11 @@ def _beyond(owned_ms: pd.DataFrame, seconds: pd.Series, shown: pd.Index) -> pd.D
     return _largest(rows[rows["ms"].abs() >= _LEAST_MS].round({"ms": 3}), "ms", MOST_OWNERS)
 
 
-def _unusual(runs: pd.DataFrame, seconds: pd.Series, shown: pd.Index) -> pd.DataFrame:
+def _unusual(runs: pd.DataFrame, ordinary: pd.Index, shown: pd.Index) -> pd.DataFrame:
     """The counters of each run that are farthest from those of the ordinary runs."""
-    slow = seconds > seconds.quantile(0.75)
+    slow = pd.Series(~runs.index.isin(ordinary), runs.index)
     counters = counters_of(rates(runs), slow, consequences()).dropna(axis=1)
-    usual = counters.reindex(_ordinary(seconds))
+    usual = counters.reindex(ordinary)
     middle = usual.median()
     spread = _SD_OF_MAD * (usual - middle).abs().median()
     spread = spread.where(spread > 0, usual.std())
@@ -153,7 +151,7 @@ def _named(lines: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, str]]:
     longest = (others["to_ms"] - others["from_ms"]).groupby(others["who"]).sum()
     first = longest.nlargest(MOST_NAMES).index.tolist()
     shown = lines.assign(name=lines["who"].where(lines["who"].isin([PROGRAM, *first]), OTHERS))
-    return shown, {PROGRAM: PARTS["useful"], **colours(first), OTHERS: GREY}
+    return shown, {PROGRAM: PARTS["work"], **colours(first), OTHERS: GREY}
 
 
 # --- the picture ----------------------------------------------------------------------------------

@@ -111,20 +111,6 @@ def delta_noise(
     )
 
 
-def ordinary_runs(runs: pd.DataFrame) -> pd.DataFrame:
-    """All finished runs but the worst quarter; of a single run, that run.
-
-    Examples
-    --------
-    >>> runs = pd.DataFrame({"run": [0, 1, 2], "seconds": [0.5, 0.9, 0.6], "status": "ok"})
-    >>> ordinary_runs(runs)["run"].tolist()
-    [0, 2]
-    """
-    seconds = finished_seconds(runs)
-    ordered = worst_first(runs[runs["run"].isin(seconds.index)])
-    return ordered.iloc[min(-(-len(ordered) // 4), len(ordered) - 1) :].sort_index()
-
-
 def _chosen_run(runs: pd.DataFrame, seconds: pd.Series, run: int | None) -> int:
     if run is None:
         return int(worst_first(runs[runs["run"].isin(seconds.index)])["run"].iloc[0])

@@ -21,10 +21,10 @@ BURSTS = 4  # in each interval, at most; a power of two
 SHORTEST_NS = 70_000
 # shorter pauses on all CPUs at the same time count as none, and all CPUs as stopped (`Rules`)
 PAUSE_NS = 1_100_000
-SLOW = ("slow_core", "slow_memory")
-CAUSES = ("kernel", "edges", "hypervisor", *SLOW)
+SLOW = ("slower",)
+CAUSES = ("kernel", "hypervisor", *SLOW)
 COLUMNS = ("cpu", "start_ns", "end_ns", "lost_ns", "cause")
-_KINDS = {"kernel": "irq", "edges": "irq"}  # what is not the kernel's is the hardware's
+_KINDS = {"kernel": "irq"}  # what is not the kernel's is the hardware's
 
 
 def loss_config(
@@ -266,14 +266,39 @@ def _of_slowest_cpu(losses: pd.DataFrame) -> pd.Series:
     return sums.loc[slowest].sum().reindex(list(CAUSES), fill_value=0.0)
 
 
+def as_on_path(losses: pd.DataFrame, path_ms: pd.DataFrame) -> pd.DataFrame:
+    """Reduce the losses of runs to what their critical paths lost.
+
+    A CPU that others have for 100 ms costs a program less where its threads share the other CPUs.
+
+    Parameters
+    ----------
+    losses
+        Losses of runs: `run` and the columns of `loss_config`.
+    path_ms
+        What the critical path of each run lost, in ms: a row a run, a column a cause.
+
+    Returns
+    -------
+    The same rows. In each run and cause the CPU that loses most in each 10 ms loses in sum what the
+    path lost, at most as much as before.
+    """
+    parts = []
+    for run, part in losses.groupby("run"):
+        most_ms = _of_slowest_cpu(part) / 1e6
+        share = (path_ms.loc[run] / most_ms.where(most_ms > 0)).clip(0, 1)
+        lost_ns = part["lost_ns"] * part["cause"].map(share).astype(float).fillna(1.0)
+        parts.append(part.assign(lost_ns=lost_ns.round().astype(np.int64)))
+    left = pd.concat(parts) if parts else losses
+    return left[left["lost_ns"] > 0]
+
+
 def cause_name(cause: str) -> str:
     """The name of a cause, or of `unexplained`, in a sentence."""
     return {
         "kernel": "the kernel's work",
-        "edges": "ways into the kernel and out",
         "hypervisor": "the hypervisor",
-        "slow_core": "a slower core",
-        "slow_memory": "slower memory",
+        "slower": "slower calls",
         "unexplained": "an unknown cause",
     }[cause]
 

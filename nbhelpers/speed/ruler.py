@@ -14,12 +14,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from ..outcomes import ordinary_runs
 from .sums import Sums
 from .waits import read_calls
 
 COLUMNS = ("run", "thread", "start_ns", "end_ns", "busy_ns", "factor", "low", "high")
 _NORMAL_95, _SD_OF_MAD = 1.96, 1.4826
-_FAST_SHARE = 0.75  # of the runs, by run time, which are ordinary
 _GRID = 64  # calls at which ordinary runs are compared
 
 
@@ -58,12 +58,8 @@ def slowness(
     slowness: they are compared with the median of a call. A call that does more in this run
     (another input) looks slower: nothing here tells the two apart.
     """
-    return _of_regions(_without(read_calls(folder, runs), taken), _ordinary(runs))
-
-
-def _ordinary(runs: pd.DataFrame) -> np.ndarray:
-    count = max(1, round(_FAST_SHARE * len(runs)))
-    return runs.nsmallest(count, "seconds")["run"].to_numpy()
+    fast = ordinary_runs(runs)["run"].to_numpy()
+    return _of_regions(_without(read_calls(folder, runs), taken), fast)
 
 
 def _of_rows(table: pd.DataFrame | None) -> pd.DataFrame:

@@ -9,8 +9,10 @@ from pathlib import Path
 
 import pandas as pd
 
-from ..account import Account, measure_edges, owned_ms
-from ..account.table import FEWEST_RUNS, PARTS
+from ..account import lost_times, measure_edges, owned_ms
+from ..account.losses import CAUSE_OF
+from ..account.owned import owned_by_threads
+from ..account.owners import LATENCY
 from ..empty import because
 from ..errors import InputError
 from ..files import write_json
@@ -18,58 +20,19 @@ from ..injection import Overheads, measure_overheads
 from ..injection.rules import may_realtime
 from ..measurement import calibrate, finished, recorded_runs
 from ..noise import average_noise
-from ..noise.delta import ordinary_runs
-from ..noise.lost_time import loss_delta
-from ..outcomes import worst_first
+from ..noise.lost_time import as_on_path, loss_delta
+from ..outcomes import ordinary_runs, worst_first
 from ..reading import read_json
-from ..speed import read_speed, read_waits
+from ..speed import read_speed
 from ..tracing import each_trace, read_traces, stolen_times
 from ..workloads import Workload, nbody
 
 _LIMITS = "replay-limits.json"
 SAMPLED = "sampled"  # cell of runs whose program could not be traced
 NOT_RECORDED = (
-    f"the speed of the CPUs was not recorded in {FEWEST_RUNS} runs or more: they are older than the"
-    " probe or shorter than 0.1 s, or the program does not load libraries"
+    "nothing was recorded of when these runs had a CPU: make doctor says what tracing takes on this"
+    " machine"
 )
-
-
-class NoAccount:
-    """Stands for an account where the speed was not recorded: its tables are empty and say why.
-
-    Parameters
-    ----------
-    runs
-        The runs, of which there is no account.
-    """
-
-    occupied = None
-
-    def __init__(self, runs: pd.DataFrame):
-        self.runs, self.by_run = runs, _nothing(*PARTS)
-        self.ordinary = self.by_run.index
-
-    def slowest(self, count: int = 5) -> list[int]:
-        """No run."""
-        return []
-
-    def excess(self, runs: object = None) -> pd.DataFrame:
-        """No part."""
-        numbers = ("ms", "low", "high", "share", "share_low", "share_high")
-        return _nothing("part", *numbers).astype({"part": str})
-
-    def losses(self, run: int | None = None) -> pd.DataFrame:
-        """No loss."""
-        numbers = dict.fromkeys(("run", "cpu", "start_ns", "end_ns", "lost_ns"), int)
-        return _nothing(*numbers, "cause").astype(numbers | {"cause": str})
-
-    def corrected(self) -> pd.Series:
-        """No run."""
-        return pd.Series(dtype=float, name="corrected_seconds")
-
-
-def _nothing(*columns: str) -> pd.DataFrame:
-    return because(pd.DataFrame(columns=list(columns), dtype=float), NOT_RECORDED)
 
 
 @dataclass(frozen=True)
@@ -141,34 +104,37 @@ class Baseline:
         return read_speed(self.folder / "speed", self.accounted)
 
     @cached_property
-    def account(self) -> "Account | NoAccount":
-        """The account of the runs whose speed was sampled."""
-        runs = self.accounted
-        runs = runs[runs["run"].isin(self.speed["run"])].reset_index(drop=True)
-        if len(runs) < FEWEST_RUNS:
-            return NoAccount(self.accounted)
-        waits = read_waits(self.folder / "speed", runs)
-        if (runs["cell"] == SAMPLED).all():
-            return Account(runs, None, self.speed, waits)
-        edges = measure_edges(self.data / "edges", recorded_only=True)
-        return Account.of_events(runs, self.events, self.stolen, edges, self.speed, waits)
+    def owned_ms(self) -> pd.DataFrame:
+        """Who had the time of the critical path of each run of the account (`owned_ms`); without
+        tracepoints that of its threads, their mean.
+        """
+        sampled = self.accounted["cell"].eq(SAMPLED).all()
+        runs = self.accounted.head(0) if sampled else self.accounted
+        owned = owned_ms(self.folder / "traces", runs, self.folder / "speed")
+        if len(owned.columns) or "speed_samples" not in self.accounted:
+            return owned
+        events = self.events.head(0) if sampled else self.events
+        return owned_by_threads(self.accounted, events, self.folder / "speed")
 
     @cached_property
-    def owned_ms(self) -> pd.DataFrame:
-        """Who had the time of the critical path of each run of the account (`owned_ms`)."""
-        if self.accounted["cell"].eq(SAMPLED).all():
-            return owned_ms(self.folder / "traces", self.accounted.head(0))
-        return owned_ms(self.folder / "traces", self.accounted, self.folder / "speed")
+    def lost(self) -> pd.DataFrame:
+        """When each traced run lost time that a replay can take away (`lost_times`)."""
+        edges = measure_edges(self.data / "edges", recorded_only=True)
+        lost = lost_times(self.folder / "traces", self.traced, self.folder / "speed", edges)
+        return lost if len(lost) else because(lost, NOT_RECORDED)
 
     @cached_property
     def losses(self) -> pd.DataFrame:
-        """What each run lost more than ordinary ones, to be replayed (`loss_delta`); no rows where
-        no speed was recorded, or no trace says what was taken whole.
+        """What each traced run lost more than ordinary ones, to be replayed: `loss_delta`, in sum
+        what its critical path lost more.
         """
-        losses = self.account.losses()
-        if self.account.occupied is None:
-            return because(losses.head(0), NOT_RECORDED)
-        return loss_delta(losses, self.account.runs, self.account.ordinary)
+        if self.lost.empty:
+            return self.lost
+        ordinary = ordinary_runs(self.traced)["run"]
+        by_part = self.owned_ms.drop(columns=LATENCY, level="owner", errors="ignore")
+        by_cause = by_part.T.groupby(by_part.columns.get_level_values("part").map(CAUSE_OF)).sum().T
+        more_ms = by_cause - by_cause.loc[ordinary].mean()
+        return as_on_path(loss_delta(self.lost, self.traced, ordinary), more_ms)
 
     def average(self, method: str = "paper") -> pd.DataFrame:
         """The noise that the method of `delta_noise` takes off (`average_noise`): of every traced

@@ -23,7 +23,7 @@ NO_SLOW_RUN, NOTHING = "no slow run", "nothing to replay"
 UNNAMED, UNSEEN, PART = "what was lost, by no one name", "nothing that was seen", " of it"
 SLOW_SHARE = 0.05  # a run that took less longer than undisturbed ones is no anomaly
 WHOLE = 0.8, 1.25  # share of the excess: an interval within is a whole replay
-NOISE = ("kernel", "edges", "taken", "runnable")  # parts that a trace records as noise
+NOISE = ("taken", "runnable")  # parts that a trace records as noise
 HALF = 0.5  # an interval below it: most did not come back
 NO_HELP = (NO_EFFECT, HARMS, NOT_AGAIN)
 FILE = "known.json"  # among the results of page 15
@@ -74,9 +74,9 @@ class Known:
 
     Examples
     --------
-    >>> known = Known(0.3, "a slower core", (0.95, 0.9, 0.97))
+    >>> known = Known(0.3, "a slower CPU or memory", (0.95, 0.9, 0.97))
     >>> known.took, known.noise((0.07, 0.06, 0.08), 0.3)
-    ('a slower core', 'no')
+    ('a slower CPU or memory', 'no')
     >>> Known(replay=Replay((0.5, -0.2, 1.2), 0.99, 0.98, 20)).replayed
     'nothing to replay'
     """

@@ -15,9 +15,8 @@ import pandas as pd
 from ..errors import InputError
 from ..measurement import region_seconds
 from ..noise import NoiseConfig, average_noise, delta_noise
-from ..noise.delta import ordinary_runs
 from ..noise.lost_time import loss_config, replayable_shares
-from ..outcomes import worst_first
+from ..outcomes import ordinary_runs, worst_first
 from ..tracing import with_stolen_time
 from .known import SLOW_SHARE
 

@@ -14,6 +14,7 @@ from nbhelpers.noise.lost_time import (
     INTERVAL_NS,
     PAUSE_NS,
     SHORTEST_NS,
+    as_on_path,
     loss_config,
     loss_delta,
     replayable_shares,
@@ -51,7 +52,7 @@ def losses(draw):
         for interval in range(WINDOW_NS // INTERVAL_NS + 1):
             start_ns, share = interval * INTERVAL_NS, draw(st.floats(0, 0.8))
             lost_ns = int(INTERVAL_NS * share)
-            cause = draw(st.sampled_from(["slow_core", "slow_memory"]))
+            cause = "slower"
             rows.append((cpu, start_ns, start_ns + INTERVAL_NS, lost_ns, cause))
         free_ns = 0
         for _ in range(draw(st.integers(0, 12))):
@@ -90,7 +91,7 @@ def test_no_loss_is_dropped_and_no_event_overlaps_another(losses):
 @settings(deadline=None)
 @given(st.lists(st.floats(0.01, 0.85), min_size=10, max_size=10))
 def test_a_slow_phase_loses_the_same_in_each_10_ms(shares):
-    rows = [(1, 10 * i, 10 * i + 10, 10 * share, "slow_core") for i, share in enumerate(shares)]
+    rows = [(1, 10 * i, 10 * i + 10, 10 * share, "slower") for i, share in enumerate(shares)]
     slow = table(rows)
     config = loss_config(slow, 100 * MS)
     planned_ns = by_interval(config.events())
@@ -103,11 +104,11 @@ def test_a_slow_phase_loses_the_same_in_each_10_ms(shares):
 
 
 def test_a_phase_of_all_cpus_stops_them_together():
-    rows = [(cpu, 8 * i, 8 * i + 8, 4, "slow_core") for cpu in (0, 1) for i in range(10)]
+    rows = [(cpu, 8 * i, 8 * i + 8, 4, "slower") for cpu in (0, 1) for i in range(10)]
     events = loss_config(table(rows), 80 * MS).events()
     first, second = (events[events["cpu"] == cpu].drop(columns="cpu") for cpu in (0, 1))
     assert first.reset_index(drop=True).equals(second.reset_index(drop=True)) and len(first) > 8
-    assert set(events["source"]) == {"slow core"} and set(events["kind"]) == {"hardware"}
+    assert set(events["source"]) == {"slower"} and set(events["kind"]) == {"hardware"}
 
 
 def test_what_was_taken_is_one_event_where_it_was_taken():
@@ -115,7 +116,7 @@ def test_what_was_taken_is_one_event_where_it_was_taken():
         (0, 3, 3.4, 0.4, "kernel"),
         (1, 12, 15, 3, "hypervisor"),
         (0, 20, 20.5, 0.3, "kernel"),  # two causes share an interval
-        (0, 20, 20.5, 0.1, "edges"),
+        (0, 20, 20.5, 0.1, "kernel"),
     ]
     events = loss_config(table(rows), WINDOW_NS).events()
     columns = ["cpu", "start_ns", "duration_ns", "kind", "source"]
@@ -136,7 +137,7 @@ def test_short_losses_wait_until_they_are_long_enough_for_a_burst():
 
 
 def test_a_burst_that_meets_an_event_is_added_to_it():
-    rows = [(0, 0, 10, 4, "slow_core"), (0, 1.1, 3.1, 2, "kernel")]
+    rows = [(0, 0, 10, 4, "slower"), (0, 1.1, 3.1, 2, "kernel")]
     config = loss_config(table(rows), 10 * MS)
     events = config.events()
     assert events["duration_ns"].sum() == 6 * MS and len(events) == 3
@@ -144,14 +145,14 @@ def test_a_burst_that_meets_an_event_is_added_to_it():
 
 
 def test_what_is_left_out_is_stated():
-    rows = [(0, 0, 10, 11, "slow_core"), (0, 90, 100, 4, "slow_core")]
+    rows = [(0, 0, 10, 11, "slower"), (0, 90, 100, 4, "slower")]
     config = loss_config(table(rows), WINDOW_NS)
     assert config.events()["duration_ns"].sum() == 12 * MS
     assert config.provenance["lost_ns"] == 12 * MS and config.provenance["left_out_ns"] == 3 * MS
 
 
 def test_losses_that_make_no_sense_are_refused():
-    slow = table([(0, 0, 10, 4, "slow_core")])
+    slow = table([(0, 0, 10, 4, "slower")])
     with pytest.raises(InputError, match="nothing to inject"):
         loss_config(slow.iloc[:0], WINDOW_NS)
     with pytest.raises(InputError, match="losses of 2 runs"):
@@ -164,15 +165,15 @@ def test_losses_that_make_no_sense_are_refused():
 
 def test_the_gate_counts_the_cpu_that_lost_most():
     rows = [
-        (0, 0, 10, 5, "slow_core"),
-        (1, 0, 10, 4, "slow_core"),
+        (0, 0, 10, 5, "slower"),
+        (1, 0, 10, 4, "slower"),
         (0, 12, 13, 1, "kernel"),
         (1, 14, 16, 2, "hypervisor"),
     ]
     shares = replayable_shares(table(rows), 10 * MS, WINDOW_NS).set_index("cause")
-    assert shares["lost_ms"].to_dict() == {"slow_core": 5, "hypervisor": 2, "unexplained": 3}
+    assert shares["lost_ms"].to_dict() == {"slower": 5, "hypervisor": 2, "unexplained": 3}
     assert shares["means"].to_dict() == {
-        "slow_core": "bursts",
+        "slower": "bursts",
         "hypervisor": "events",
         "unexplained": "nothing",
     }
@@ -180,7 +181,7 @@ def test_the_gate_counts_the_cpu_that_lost_most():
 
 
 def test_without_realtime_or_a_loss_nothing_can_be_replayed():
-    rows = [(0, 0, 10, 5, "slow_core"), (1, 12, 12.02, 0.02, "kernel")]
+    rows = [(0, 0, 10, 5, "slower"), (1, 12, 12.02, 0.02, "kernel")]
     refused = replayable_shares(table(rows), 6 * MS, WINDOW_NS, realtime=False)
     assert refused["replayable_ms"].sum() == 0
     nothing = replayable_shares(table(rows[:0]), 6 * MS, WINDOW_NS)
@@ -203,22 +204,22 @@ def lost_rows(run, lengths_ms, lost_ms, cause):
 
 def test_what_every_run_loses_disappears_and_what_stands_out_stays():
     ticks = [lost_rows(run, [0.005] * 20 * (1 + (run == 3)), 0.005, "kernel") for run in range(4)]
-    slow = [lost_rows(run, [10] * 10, 0.3, "slow_core") for run in range(3)]
-    phase = lost_rows(3, [10] * 20, [0.3] * 10 + [5] * 5 + [0.3] * 5, "slow_core")
+    slow = [lost_rows(run, [10] * 10, 0.3, "slower") for run in range(3)]
+    phase = lost_rows(3, [10] * 20, [0.3] * 10 + [5] * 5 + [0.3] * 5, "slower")
     long = lost_rows(3, [2.0], [2.0], "hypervisor")
     losses = pd.concat([*ticks, *slow, phase, long], ignore_index=True)
     delta = loss_delta(losses, RUNS, [0, 1, 2])
     assert set(delta["run"]) == {3}
-    assert delta["cause"].value_counts().to_dict() == {"slow_core": 5, "hypervisor": 1}
-    assert delta.loc[delta["cause"] == "slow_core", "lost_ns"].tolist() == [4_700_000] * 5
-    assert delta.loc[delta["cause"] == "slow_core", "start_ns"].min() == 100 * MS
+    assert delta["cause"].value_counts().to_dict() == {"slower": 5, "hypervisor": 1}
+    assert delta.loc[delta["cause"] == "slower", "lost_ns"].tolist() == [4_700_000] * 5
+    assert delta.loc[delta["cause"] == "slower", "start_ns"].min() == 100 * MS
     assert losses["lost_ns"].iloc[0] == 5000, "the losses themselves do not change"
 
 
 @given(
     st.lists(st.integers(1, 9_000_000), min_size=1, max_size=30),
     st.lists(st.integers(0, 9_000_000), min_size=1, max_size=30),
-    st.sampled_from(["slow_core", "kernel"]),
+    st.sampled_from(["slower", "kernel"]),
 )
 def test_as_much_is_left_as_the_run_lost_more(of_run, of_ordinary, cause):
     run, ordinary = (
@@ -232,8 +233,18 @@ def test_as_much_is_left_as_the_run_lost_more(of_run, of_ordinary, cause):
     assert (left <= run["lost_ns"].max()).all() and not (delta["run"] == 0).any()
 
 
+def test_a_run_loses_in_sum_what_its_critical_path_lost():
+    """Others had CPU 0 for 10 ms, and the threads shared CPU 1: the path lost 6."""
+    shared = lost_rows(1, [10], [10.0], "kernel")
+    slow = [lost_rows(1, [10, 10], [1.0, 2.0], "slower").assign(cpu=cpu) for cpu in (0, 1)]
+    losses = pd.concat([shared, *slow], ignore_index=True)
+    path_ms = pd.DataFrame({"kernel": [6.0], "slower": [5.0]}, index=[1])
+    left = as_on_path(losses, path_ms).groupby(["cause", "cpu"])["lost_ns"].sum() / MS
+    assert left.to_dict() == {("kernel", 0): 6, ("slower", 0): 3, ("slower", 1): 3}
+
+
 def test_without_ordinary_runs_nothing_is_typical():
-    losses = lost_rows(3, [10], [1], "slow_core")
+    losses = lost_rows(3, [10], [1], "slower")
     with pytest.raises(InputError, match="no ordinary run"):
         loss_delta(losses, RUNS, [])
     assert not len(loss_delta(losses.iloc[:0], RUNS, [0]))

@@ -66,7 +66,7 @@ def test_where_no_run_was_slow_no_page_says_yes(tmp_path):
 )
 def test_page_37_has_the_name_of_page_15_and_says_how_well_it_is_shown(back, named, unnamed):
     replay = Replay(back, 1.0, 0.5, 20, runs=11)
-    known = Known(0.9, "a slower core", (0.95, 0.9, 0.97), "slow_core", replay)
+    known = Known(0.9, "a slower core", (0.95, 0.9, 0.97), "slower", replay)
     assert (known.explained, Known(0.9, replay=replay).explained) == (named, unnamed)
     assert len(known.sentence.split()) <= 25 and "11 slow runs" in known.sentence
 

@@ -5,7 +5,6 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from nbhelpers.account.table import PARTS
 from nbhelpers.answers import CANNOT_TELL
 from nbhelpers.empty import why_empty
 from nbhelpers.injection import Overheads
@@ -14,7 +13,7 @@ from nbhelpers.places import shipped
 from nbhelpers.reading import read_json
 from nbhelpers.speed import SpeedProbe
 from nbhelpers.stages import folder_digest
-from nbhelpers.studies.baseline import NOT_RECORDED, SAMPLED, Baseline, NoAccount, replay_limits
+from nbhelpers.studies.baseline import NOT_RECORDED, SAMPLED, Baseline, replay_limits
 from nbhelpers.studies.known import FILE, Known
 from nbhelpers.workloads import nbody
 from tests.cells import run_cells
@@ -51,40 +50,39 @@ def shown(stage10):
 
 
 def test_the_parts_of_real_runs_sum_to_their_regions(stage10):
-    by_run = stage10.account.by_run
-    regions = stage10.accounted.set_index("run")["region_seconds"].reindex(by_run.index)
-    assert len(by_run) >= RUNS - 1
-    assert by_run[list(PARTS)].sum(axis=1).to_numpy() / 1e9 == pytest.approx(regions, rel=1e-6)
-    assert (by_run["useful"] > 0).all() and (by_run["waiting"] >= 0).all()
+    owned = stage10.owned_ms
+    regions = stage10.accounted.set_index("run")["region_seconds"]
+    assert len(owned) == RUNS and (owned >= 0).all(axis=None)
+    assert (owned.sum(axis=1) / 1e3).tolist() == pytest.approx(regions.tolist())
+    assert ("waiting", "barrier") in owned and ("computing", "the program") in owned
 
 
 def test_the_tables_of_the_page(stage10, shown):
-    found = shown
-    assert found["ordinary"].index.tolist() == stage10.account.ordinary.tolist()
-    bars = found["bars"]
+    bars = shown["bars"]
     assert bars["label"].str.startswith(("ordinary", "run ")).all() and len(bars) == 3
-    assert bars[list(PARTS)].sum(axis=1).to_numpy() / 1e3 == pytest.approx(bars["seconds"])
-    assert found["together"]["share"].sum() == pytest.approx(1.0)
-    assert (found["together"]["low"] <= found["together"]["high"]).all()
-    spread = found["spread"].set_index("time")
-    ratio = spread.loc["corrected", "cv"] / spread.loc["raw", "cv"]
-    assert spread.loc["corrected / raw", "cv"] == pytest.approx(ratio)
-    assert found["found"].answer.n == len(stage10.account.by_run)
-    assert len(found["found"].sentences) == 2
+    assert bars[[*shown["by_part"]]].sum(axis=1).to_numpy() / 1e3 == pytest.approx(bars["seconds"])
+    owners = shown["owners"]
+    assert (owners["low_ms"] <= owners["high_ms"]).all()
+    assert shown["total_ms"] == pytest.approx(
+        sum(shown["bars"]["seconds"][1:] * 500) - 1e3 * bars["seconds"].iloc[0]
+    )
+    spread = shown["spread"].set_index("time")
+    ratio = spread.loc["without others", "cv"] / spread.loc["raw", "cv"]
+    assert spread.loc["without others / raw", "cv"] == pytest.approx(ratio)
+    assert shown["found"].answer.n == RUNS and len(shown["found"].sentences) == 2
 
 
 def test_without_a_trace_nothing_is_said_to_be_replayable(stage10, shown):
     assert not len(stage10.losses) and not len(shown["table"])
 
 
-def test_runs_whose_speed_was_not_recorded_say_so(tmp_path):
+def test_runs_of_which_nothing_was_recorded_say_so(tmp_path):
     Campaign(tmp_path / "baseline", [Cell("traced", nbody(400, 5, threads=1))], runs=3).run()
     stage10 = Baseline(tmp_path, recorded_only=True)
-    assert isinstance(stage10.account, NoAccount)
     assert {why_empty(table) for table in (stage10.speed, stage10.losses)} == {NOT_RECORDED}
     found = page(stage10)
     assert found["found"].answer.answer == CANNOT_TELL and not found["found"].sentences
-    tables = (found[name] for name in ("excess", "together", "losses", "table", "spread"))
+    tables = (found[name] for name in ("owners", "losses", "table", "spread"))
     assert not any(len(table) for table in tables)
 
 

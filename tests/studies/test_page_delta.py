@@ -8,7 +8,7 @@ import pytest
 
 from nbhelpers.errors import InputError
 from nbhelpers.noise import average_noise, delta_noise
-from nbhelpers.noise.delta import ordinary_runs
+from nbhelpers.outcomes import ordinary_runs
 from nbhelpers.places import shipped
 from nbhelpers.studies.baseline import Baseline, chosen_run
 

@@ -116,7 +116,7 @@ def test_a_case_with_nothing_to_replay_is_all_unexplained():
     assert table["kernel_ms"][0] == table["hypervisor_ms"][0] == 0
 
 
-def lost(run, seconds, cause="slow_core", cpus=(0, 1)):
+def lost(run, seconds, cause="slower", cpus=(0, 1)):
     """So many seconds on each CPU, spread over 0.1 s."""
     rows = [
         (run, cpu, start * MS, (start + 10) * MS, round(seconds * 1e8), cause)
@@ -137,7 +137,7 @@ def test_a_run_that_can_be_replayed_stands_beside_the_worst_by_time():
     assert first.losses.events()["duration_ns"].sum() == 12 * MS
     assert first.losses.provenance["run"] == 1 and first.losses.window_ns == 130 * MS
     table = planned([first, second]).set_index("case")
-    assert table["slow_core_lost_ms"].tolist() == pytest.approx([6, 9])
+    assert table["slower_lost_ms"].tolist() == pytest.approx([6, 9])
     assert table["unexplained_lost_ms"].tolist() == pytest.approx([24, 1])
 
 
