@@ -149,8 +149,9 @@ class Answer:
     def _repr_html_(self) -> str:
         theirs = f" Published: {escape(self.published)}." if self.published else ""
         number = f"{escape(self.quantity)}: {escape(self.number)}." if self.number else ""
+        figure = f' data-figure="{escape(self.figure)}"' if self.figure else ""
         return (
-            '<div class="noisebook-answer"><p><strong>'
+            f'<div class="noisebook-answer"{figure}><p><strong>'
             f"{escape(self.word)}.</strong> {escape(self.sentence)}</p>"
             f"<p><small>{number}{theirs}</small></p></div>"
         )

@@ -23,7 +23,13 @@ _NOTEBOOK_LINK = re.compile(
 CONTENTS = ("90-paper", "contents")  # notebooks in whose place a page links to the paper
 _TOP = '<div class="noisebook-top">'
 _NAVIGATION = re.compile(r"^(.*\[contents\]\([^)\n]*\).*?)\. (?=In: )", re.I | re.M)
-_HEADING = re.compile(r'<h2 id="([^"]*)">(.*?)(?=<a class="anchor-link")', re.DOTALL)
+_SECTION = re.compile(r'(?=<div class="cell [^>]*>\s*<div class="inner_cell">\s*<div[^>]*>\s*<h2 )')
+_HEADING = re.compile(r"<h2 .*?</h2>", re.DOTALL)
+_ANSWERED = re.compile(r'<div class="noisebook-answer" data-figure="([^"]+)"')
+# what keeps a section open, beside the figure of the answer
+_OPEN = ('class="noisebook key"', 'class="linked-view', 'class="explorer-twin')
+_FOLDED = re.compile(r"<details><summary>Table <code>([^<]*)</code>")
+_CAPTION = re.compile(r"<p>(<strong>Table <code>([^<]*)</code>.*?)</p>\n?", re.DOTALL)
 _NAMED = re.compile(r'(<(?:h[1-6]|figure)\b[^>]*\bid=")([^"]+)"')
 _SWITCH = (
     '<input type="checkbox" id="noisebook-code"><label for="noisebook-code">show the code</label>'
@@ -78,16 +84,18 @@ def export_page(
     -----
     A browser loads nothing from elsewhere to show it, whatever a cell wrote (`POLICY`). Links
     between notebooks become links between pages. There is no MathJax: formulas stay as they were
-    typed. Beneath the title stand what `top_html` marked, then the table of contents. The same
-    notebook gives the same bytes.
+    typed. Beneath the title stands what `top_html` marked. Open are the sections with the key
+    table, the figure of the answer or something to choose, and the last one; the others are folded
+    behind their headings. The same notebook gives the same bytes.
     """
     notebook = _read(Path(notebook_path))
     title = title or _first_heading(notebook) or Path(notebook_path).stem
     navigation, top = _take_navigation(notebook), _take_top(notebook)
+    notebook.cells = [part for cell in notebook.cells for part in _parts(cell)]
     body = _unique(_body(notebook, Path(notebook_path).parent, hide_code))
     line = f'<nav class="noisebook-pages">{navigation}</nav>' if navigation else ""
     switch = "" if hide_code else _SWITCH
-    body = switch + line + _beneath_title(body, top + _contents_html(body)) + line
+    body = switch + line + _sections(_beneath_title(_captioned(body), top)) + line
     body = _NOTEBOOK_LINK.sub(lambda link: _page_link(link, contents), body)
     return write_page(html_path, title, body)
 
@@ -124,13 +132,42 @@ def _beneath_title(body: str, top: str) -> str:
     return before + end + top + after if end else top + body
 
 
-def _contents_html(body: str) -> str:
-    """Links to the sections of a page; "" where there are fewer than three."""
-    sections = [(name, re.sub(r"<[^>]+>", "", text)) for name, text in _HEADING.findall(body)]
-    if len(sections) < 3:
-        return ""
-    links = "".join(f'<li><a href="#{name}">{text}</a></li>' for name, text in sections)
-    return f'<nav class="noisebook-contents"><ol>{links}</ol></nav>'
+def _parts(cell) -> list:
+    """A text in pieces, of which each begins with its heading."""
+    if cell.cell_type != "markdown":
+        return [cell]
+    texts = re.split(r"\n(?=## )", cell.source)
+    names = [f"{cell.get('id', 'text')}{f'-{n}' if n else ''}" for n in range(len(texts))]
+    return [type(cell)(cell, source=text, id=name) for text, name in zip(texts, names)]
+
+
+def _captioned(body: str) -> str:
+    """The caption of a folded table stands in the line that unfolds it, not above."""
+    folded = set(_FOLDED.findall(body))
+    texts = {name: text for text, name in _CAPTION.findall(body) if name in folded}
+    body = _CAPTION.sub(lambda found: "" if found[2] in folded else found[0], body)
+    named = "<details><summary>{}".format
+    return _FOLDED.sub(
+        lambda found: named(texts[found[1]]) if found[1] in texts else found[0], body
+    )
+
+
+def _sections(body: str) -> str:
+    """The page in its sections; what the answer does not rest on is folded."""
+    first, *others = _SECTION.split(body)
+    answered = _ANSWERED.search(first)
+    marks = [*_OPEN, *([f'<figure class="noisebook" id="{answered[1]}"'] if answered else [])]
+    is_open = [any(mark in section for mark in marks) for section in others]
+    if any(is_open):
+        is_open[-1] = True
+        others = [one if shown else _folded(one) for one, shown in zip(others, is_open)]
+    return f"<section>{first}</section>" + "".join(map("<section>{}</section>".format, others))
+
+
+def _folded(section: str) -> str:
+    heading = _HEADING.findall(section)[0]
+    inner = section.replace(heading, "", 1).replace("<details><summary>", "<details open><summary>")
+    return f"<details><summary>{heading}</summary>{inner}</details>"
 
 
 def _unique(body: str) -> str:

@@ -205,6 +205,7 @@ class Study:
         why: str = "",
         note: str = "",
         source: str = "",
+        key: bool = False,
     ) -> "Shown":
         """Save a table with the results of this stage and show it; the paper repeats it.
 
@@ -219,6 +220,8 @@ class Study:
             are; shown beneath the table, and after the caption in the paper.
         source
             Whose data they are, such as ``"simulated"``; "": `source` of the study.
+        key
+            The table that the page is about, one of them: all others are folded.
         """
         from .report import Shown, save_table
 
@@ -227,7 +230,7 @@ class Study:
         record = save_table(
             frame, name, whole, self.results, published, formats, why, source or self.source
         )
-        return Shown(record, record.caption.removeprefix(caption).strip())
+        return Shown(record, record.caption.removeprefix(caption).strip(), key)
 
     def figure(
         self,

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import unquote, urlparse
 
-WIDTHS = (800, 1280, 1920)
+WIDTHS = (390, 800, 1280, 1920)
 PRINTED = 718  # pixels: A4 less two margins of 10 mm
 LEAST_POINTS = 9
 FOLD = 900
@@ -46,7 +46,10 @@ _LINKS = "() => [...document.querySelectorAll('a[href]')].map(one => one.getAttr
 _IDS = "() => [...document.querySelectorAll('[id]')].map(one => one.id)"
 _ANSWER = """() => { const one = document.querySelector('.noisebook-answer');
   return one ? one.getBoundingClientRect().bottom : null; }"""
-_WORDS = "() => document.body.innerText.split(/\\s+/).length"
+_UNFOLD = "() => document.querySelectorAll('details').forEach(one => one.open = true)"
+_WORDS = """() => { const words = one => one.innerText.split(/\\s+/).filter(Boolean).length;
+  const tables = [...document.querySelectorAll('table')].filter(one => one.checkVisibility());
+  return words(document.body) - tables.map(words).reduce((a, b) => a + b, 0); }"""
 _HEIGHT = "() => document.documentElement.scrollHeight"
 
 
@@ -63,7 +66,7 @@ class Seen:
     points
         By width, the smallest text of a figure in points; infinite without figures.
     words
-        Number of words that are shown at first.
+        Number of words that are shown at first, but for those in tables.
     answer_ends
         Lower edge of the answer at 1280 pixels; None without an answer.
     links, ids, messages, requests
@@ -117,10 +120,13 @@ def look(opened, path: Path) -> Seen:
     page.goto(path.as_uri())
     for width in WIDTHS:
         page.set_viewport_size({"width": width, "height": FOLD})
-        _note(seen, page, width)
         seen.heights[width] = page.evaluate(_HEIGHT)
         if width == 1280:
             seen.answer_ends, seen.words = page.evaluate(_ANSWER), page.evaluate(_WORDS)
+    page.evaluate(_UNFOLD)
+    for width in WIDTHS:
+        page.set_viewport_size({"width": width, "height": FOLD})
+        _note(seen, page, width)
     page.emulate_media(media="print")
     page.set_viewport_size({"width": PRINTED, "height": FOLD})
     _note(seen, page, "print")
@@ -167,16 +173,17 @@ def _leads(seen: Seen, link: str, others: dict[Path, list[str]]) -> bool:
 
 def main(folder: str) -> None:
     """Print a row a page."""
-    print(f"{'page':26} height800 height1280 words clipped800 1280 1920 print points800 1280 links")
+    print(
+        f"{'page':26} height390 height1280 words too wide 390 800 1280 1920 print points1280 links"
+    )
     with browser() as opened:
         pages = [look(opened, path.resolve()) for path in sorted(Path(folder).glob("*.html"))]
     ids = {seen.path: seen.ids for seen in pages}
     for seen in pages:
         clipped = [len(seen.too_wide[width]) for width in (*WIDTHS, "print")]
         print(
-            f"{seen.path.stem:26} {seen.heights[800]:9} {seen.heights[1280]:10} {seen.words:5}"
-            f" {clipped[0]:10} {clipped[1]:4} {clipped[2]:4} {clipped[3]:5}"
-            f" {seen.points[800]:9.2f} {seen.points[1280]:4.1f} {dead_links(seen, ids)}"
+            f"{seen.path.stem:26} {seen.heights[390]:9} {seen.heights[1280]:10} {seen.words:5}"
+            f" {'':8} {clipped} {seen.points[1280]:9.1f} {dead_links(seen, ids)}"
         )
 
 

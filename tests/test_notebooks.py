@@ -115,6 +115,12 @@ class TestNotebook:
         names = [ast.literal_eval(call.args[1]) for call in shown]
         assert sorted(captions(path.stem)) == sorted(names)
 
+    def test_one_table_is_the_key_to_the_page(self, path):
+        """All others are folded."""
+        tables = calls(path, "table")
+        keys = [call for call in tables if "key" in [one.arg for one in call.keywords]]
+        assert len(keys) == min(1, len(tables))
+
     def test_what_it_shows_is_read_in_the_next_cell(self, path):
         cells = read_cells(path)
         for cell, following in pairwise(cells):

@@ -5,6 +5,7 @@ import base64
 import nbformat
 import pytest
 
+from nbhelpers.answers import Answer
 from nbhelpers.errors import InputError
 from nbhelpers.page import POLICY, export_page, top_html
 
@@ -75,11 +76,47 @@ def test_the_answer_stands_beneath_the_title_and_links_lead_to_pages(notebook):
     assert "09-before" not in alone and "9 before" in alone
     page = export_page(notebook, notebook.with_name("x.html"), contents="../p.html").read_text()
     body = page.partition("<body>")[2]
-    places = [body.index(part) for part in ("</h1>", "<b>No.</b>", 'href="#One-2"', "<p>Text.")]
+    places = [body.index(part) for part in ("</h1>", "<b>No.</b>", "<p>Text.", 'id="One-2"')]
     assert places == sorted(places) and body.count("<b>No.</b>") == 1
     assert body.count('<a href="../p.html">contents</a>') == 2
     assert body.count('<a href="09-before.html">') == 2 and "next: " in body
     assert body.count('id="One"') == 1 and body.count('id="One-2"') == 1
+
+
+def test_open_are_the_key_table_the_figure_of_the_answer_and_the_end(notebook, opened):
+    """All else is folded behind its heading; a folded table has its caption in that line."""
+    document, v4 = nbformat.read(notebook, 4), nbformat.v4
+    answer = top_html(Answer("no", "Said.", figure="drawn")._repr_html_())
+    shown = {
+        "Key": '<figure class="noisebook key" id="key">1</figure>',
+        "Drawn": '<figure class="noisebook" id="drawn">2</figure>',
+        "Other": '<figure class="noisebook" id="other">3</figure>',
+        "End": "",
+    }
+    folded = "<details><summary>Table <code>t</code> (1 row)</summary>inner</details>"
+    for name, text in {"": answer, **shown}.items():
+        data = {"text/html": text + folded if name == "Drawn" else text}
+        captions = "**Table `t`.** Of *all*." if name == "Drawn" else "words"
+        document.cells += [
+            v4.new_markdown_cell(f"read\n\n## {name}\n\n{captions}" if name else "x"),
+            v4.new_code_cell("", outputs=[v4.new_output("display_data", data)]),
+        ]
+    nbformat.write(document, notebook)
+    tab = opened.new_page()
+    tab.goto(export_page(notebook, notebook.with_suffix(".html")).as_uri())
+    visible = {
+        name: tab.locator(f"figure#{name}").is_visible() for name in ("key", "drawn", "other")
+    }
+    assert visible == {"key": True, "drawn": True, "other": False}
+    headings = [h for h in tab.locator("h2").all() if h.is_visible()]
+    assert len(headings) == len(shown) and tab.locator("details:not([open])").count() == 2
+    line = tab.locator("summary", has_text="Of all.")
+    assert line.inner_text() == "Table t. Of all. (1 row)" and "Of all" not in "".join(
+        tab.locator("p").all_inner_texts()
+    )
+    tab.goto(f"{tab.url}#other")  # a link to what is folded unfolds it
+    assert tab.locator("figure#other").is_visible()
+    tab.close()
 
 
 LOADING = """

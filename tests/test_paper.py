@@ -15,6 +15,7 @@ from .processes import run
 REPOSITORY = Path(__file__).resolve().parent.parent
 RECORDED = REPOSITORY / "data" / "recorded"
 STAGES = (sys.executable, "-m", "nbhelpers.stages")
+MOST_PX, MOST_WORDS = 4500, 900  # of a page, for somebody who has five minutes
 _SAYS = 'class="output_subarea output_stream output_stderr'  # a warning stands on the page
 
 
@@ -80,5 +81,6 @@ def test_every_page_of_the_recorded_campaign_can_be_read(opened):
     assert len(pages) > 15
     for seen in pages:
         check(seen)
+        assert seen.heights[1280] <= MOST_PX and seen.words <= MOST_WORDS, seen.path.name
         assert seen.answer_ends is not None or seen.path.name == "index.html", seen.path.name
         assert dead_links(seen, {one.path: one.ids for one in pages}) == [], seen.path.name

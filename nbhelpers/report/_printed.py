@@ -1,7 +1,7 @@
 """How a table is printed: its cells as text, an interval in the cell of its number, in HTML and
 in LaTeX.
 
-A wide table scrolls beneath its first column, a long one unfolds: the rest is the style sheet's
+A wide or long table scrolls beneath its first column and its head: how is the style sheet's
 (`page.css`).
 """
 
@@ -14,7 +14,6 @@ import pandas as pd
 from ._units import heading, intervals_of, numbers
 
 NO_ROWS = "No rows: "  # before the reason
-FIRST_ROWS, MOST_ROWS = 12, 16  # of a table with more than the latter only the former are shown
 WIDE = 8  # columns from which the letters are small
 _LONG = 30  # letters of a cell from which a column of text is not squeezed
 _SHORT = 18  # at most so many characters of a text: on one line
@@ -77,7 +76,7 @@ def _cell(value: object, number: Callable[[float], str], text: str | None) -> st
 def fragment(shown: pd.DataFrame, why: str) -> str:
     """A printed table as HTML; where there are no rows, `why` stands in their place.
 
-    Colours, folding and the first column that stays are those of `page.css`; what JupyterLab needs
+    Colours, and what stays while the rest scrolls, are those of `page.css`; what JupyterLab needs
     stands in the elements, since it has no style sheet of ours.
     """
     kinds = [_kind(kind, cells) for kind, (_, cells) in zip(shown.attrs["kinds"], shown.items())]
@@ -86,18 +85,16 @@ def fragment(shown: pd.DataFrame, why: str) -> str:
     if not rows:
         reason = html.escape(NO_ROWS + why)
         rows = [f'<tr><td colspan="{len(kinds)}" style="{_ALIGN["text"]}">{reason}</td></tr>']
-    first = FIRST_ROWS if len(rows) > MOST_ROWS else len(rows)
-    further = "\n".join(rows[first:])
-    body = "<tbody>\n" + "\n".join(rows[:first]) + "\n</tbody>"
-    body += f'\n<tbody class="further">\n{further}\n</tbody>' if further else ""
+    body = "\n".join(rows)
     kind = f"noisebook{' small' * (len(kinds) >= WIDE)}"
     return (
-        f"{_switch(len(rows) - first)}"
-        f'<div class="noisebook-wide" style="overflow-x: auto; --columns: {len(kinds)}">'
-        f'<table class="{kind}">\n<thead>{head}</thead>\n{body}</table></div>\n'
+        f'<div class="noisebook-wide" tabindex="0" style="{_FRAME}; --columns: {len(kinds)}">'
+        f'<table class="{kind}">\n<thead>{head}</thead>\n'
+        f"<tbody>\n{body}\n</tbody></table></div>\n"
     )
 
 
+_FRAME = "overflow: auto; max-height: 28em"
 _ALIGN = {"number": "text-align: right", "text": "text-align: left"}
 
 
@@ -112,16 +109,6 @@ def _row(tag: str, cells: Iterable[object], kinds: Sequence[str]) -> str:
         for cell, kind in zip(cells, kinds)
     )
     return f"<tr>{inner}</tr>"
-
-
-def _switch(rows: int) -> str:
-    """Shows the folded rows; hidden where there is no style sheet of ours: all are shown there."""
-    if not rows:
-        return ""
-    return (
-        '<label class="noisebook-rows" style="display: none"><input type="checkbox">'
-        f" show {rows} more row{'s' * (rows > 1)}</label>\n"
-    )
 
 
 def latex(shown: pd.DataFrame, name: str, caption: str, why: str) -> str:

@@ -65,18 +65,19 @@ class Figure:
     def _repr_html_(self) -> str:
         return self.to_html()
 
-    def to_html(self, label: str = "", caption: str | None = None) -> str:
-        """The picture, embedded, with its caption beneath; `label` (such as "Figure 3") comes
-        before the caption. Another `caption` may stand in its place, or none ("").
+    def to_html(self, caption: str | None = None) -> str:
+        """The picture, embedded, with its caption beneath; another `caption` may stand in its
+        place, or none ("").
         """
         shown = self.caption if caption is None else caption
         data = base64.b64encode((self.folder / f"{self.name}.png").read_bytes()).decode()
         return (
             f'<figure class="noisebook" id="{self.name}" data-inches="{self.width_in}"'
-            f' data-points="{self.points}"><img alt="{html.escape(self.caption)}"'
-            f' style="width:{min(100 * self.width_in / PAGE_IN, 100):.4g}%"'
-            f' src="data:image/png;base64,{data}">'
-            f"{_figcaption(label, shown, self.source)}</figure>"
+            f' data-points="{self.points}"><div class="noisebook-wide" style="overflow-x: auto">'
+            f'<img alt="{html.escape(self.caption)}" style="--inches: {self.width_in};'
+            f' width: {min(100 * self.width_in / PAGE_IN, 100):.4g}%"'
+            f' src="data:image/png;base64,{data}"></div>'
+            f"{_figcaption(shown, self.source)}</figure>"
         )
 
 
@@ -109,40 +110,55 @@ class Table:
         without = len(table) == 1 and str(table.iloc[0, 0]).startswith(NO_ROWS)
         return table.iloc[:0] if without else table
 
-    def to_html(self, label: str = "", caption: str | None = None) -> str:
-        """The table with its caption above; `label` (such as "Table 1") comes before the caption.
-        Another `caption` may stand in its place, or none ("").
+    def to_html(self, caption: str | None = None) -> str:
+        """The table with its caption and its CSV above; another `caption` may stand in its place,
+        or none ("").
         """
         shown = self.caption if caption is None else caption
         body = (self.folder / f"{self.name}.html").read_text(encoding="utf-8")
+        text = (self.folder / f"{self.name}.csv").read_bytes()
+        link = f"data:text/csv;base64,{base64.b64encode(text).decode()}"
+        file = f' <a download="{self.name}.csv" href="{link}">CSV</a>'
         return (
             f'<figure class="noisebook" id="{self.name}">'
-            f"{_figcaption(label, shown, self.source)}{body}</figure>"
+            f"{_figcaption(shown, self.source, file)}{body}</figure>"
         )
 
 
 FORMATS = {"noisebook figure 1": Figure, "noisebook table 1": Table}
 
 
-def _figcaption(label: str, caption: str, source: str) -> str:
-    name = f"<b>{html.escape(label)}.</b>" if label else ""
-    data = f'<small class="source">Data: {html.escape(source)}.</small>' if source else ""
-    parts = " ".join(filter(None, [name, html.escape(caption), data]))
+def _figcaption(caption: str, source: str, file: str = "") -> str:
+    data = f"Data: {html.escape(source)}." if source else ""
+    small = f'<small class="source">{data}{file}</small>' if data or file else ""
+    parts = " ".join(filter(None, [html.escape(caption), small]))
     return f"<figcaption>{parts}</figcaption>" if parts else ""
 
 
 @dataclass(frozen=True)
 class Shown:
-    """A saved table or figure on the page of its notebook, where the caption stands in the text."""
+    """A saved table or figure on the page of its notebook, where the caption stands in the text.
+
+    A table is folded behind its name, but for the `key` one of its page.
+    """
 
     record: Figure | Table
     note: str = ""
+    key: bool = False
 
     def __repr__(self) -> str:
         return repr(self.record)
 
     def _repr_html_(self) -> str:
-        return self.record.to_html(caption=self.note)
+        shown = self.record.to_html(self.note)
+        if isinstance(self.record, Figure):
+            return shown
+        if self.key:
+            return shown.replace('class="noisebook"', 'class="noisebook key"', 1)
+        count = len(self.record.frame)
+        rows = f"{count} row{'s' * (count != 1)}"
+        name = f"Table <code>{self.record.name}</code>"
+        return f"<details><summary>{name} ({rows})</summary>{shown}</details>"
 
 
 def save_figure(

@@ -1,5 +1,6 @@
 """Saved figures and tables: same bytes, right numbers, escaped text, numbered in order."""
 
+import base64
 import html
 import re
 
@@ -12,7 +13,7 @@ import seaborn as sns
 from nbhelpers.empty import because
 from nbhelpers.errors import InputError
 from nbhelpers.palette import PAGE_IN, use_style
-from nbhelpers.report import published_table, save_figure, save_table
+from nbhelpers.report import Shown, published_table, save_figure, save_table
 from nbhelpers.report.record import records
 
 FRAME = pd.DataFrame(
@@ -181,16 +182,15 @@ def test_an_interval_stands_in_the_cell_of_its_number(tmp_path):
     assert "3.14 (1.00\N{NO-BREAK SPACE}to\N{NO-BREAK SPACE}5.50)" in record.to_html()
 
 
-@pytest.mark.parametrize(
-    ("rows", "shown", "folded"), [(16, 16, ""), (17, 12, "show 5 more rows"), (13, 13, "")]
-)
-def test_the_first_rows_are_shown_and_all_are_in_the_file(tmp_path, rows, shown, folded):
-    numbers = 1000.5 + np.arange(rows * 24).reshape(rows, 24)
+def test_all_rows_are_there_and_only_the_key_table_is_not_folded(tmp_path):
+    numbers = 1000.5 + np.arange(20 * 24).reshape(20, 24)
     frame = pd.DataFrame(numbers, columns=[f"measured_{i}_percent" for i in range(24)])
-    save_table(frame.assign(config="Rm").iloc[:, ::-1], "long", "", tmp_path)
-    text = (tmp_path / "long.html").read_text()
-    first, _, further = text.partition('<tbody class="further">')
-    assert further.count("<tr>") == rows - shown and first.count("<tr>") == 1 + shown
+    record = save_table(frame.assign(config="Rm").iloc[:, ::-1], "long", "", tmp_path)
+    text = Shown(record)._repr_html_()
     assert all(f">{value:.2f}</td>" in text for value in numbers.ravel())
-    label = re.search(r"<label class=\"noisebook-rows\".*?> (show [^<]*)</label>", text)
-    assert label[1] == folded if folded else label is None
+    assert text.startswith("<details><summary>Table <code>long</code> (20 rows)</summary>")
+    assert (
+        Shown(record, key=True)._repr_html_().startswith('<figure class="noisebook key" id="long"')
+    )
+    file = re.search('<a download="long.csv" href="data:text/csv;base64,([^"]*)">CSV</a>', text)
+    assert base64.b64decode(file[1]) == (tmp_path / "long.csv").read_bytes()
