@@ -1,14 +1,15 @@
-"""The colours of Noisebook: each side, class, kind and source has the same one on every page.
+"""The colours of Noisebook: each side, class, kind and part has the same one on every page.
 
-Owns the colours (Okabe and Ito 2008, told apart by nearly everybody), a marker and a dash beside
-each for print without colour, the two widths of a figure, and the style file. The dictionaries
-are what seaborn takes: ``palette=SIDES, markers=MARKERS, dashes=DASHES``.
+Owns the colours (Okabe and Ito 2008, told apart by nearly everybody); the marker, dash and hatch of
+each, for print without colour; the two widths of a figure, and the style file. The dictionaries are
+what seaborn takes: ``palette=SIDES, markers=MARKERS, dashes=DASHES``.
 """
 
 import re
 import warnings
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 PAGE_IN = 7.0  # width of a page's text, in inches
 COLUMN_IN = 3.33  # width of a column of a two-column paper
@@ -18,7 +19,7 @@ _NUMBER = r"[-\u2212]?[\d.]+"
 _POWER = re.compile(rf"\$\\mathdefault{{({_NUMBER}\\times)?{_NUMBER}(\^{{{_NUMBER}}})?}}\$")
 
 BLUE, VERMILION, GREEN, PURPLE = "#0072B2", "#D55E00", "#009E73", "#CC79A7"
-ORANGE, SKY, GREY, BLACK = "#E69F00", "#56B4E9", "#999999", "#000000"
+ORANGE, SKY, GREY, BLACK, YELLOW = "#E69F00", "#56B4E9", "#999999", "#000000", "#F0E442"
 ORDER = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY, GREY, BLACK)  # for names without a colour
 
 SIDES = {  # the configurations (`cell`) of a campaign
@@ -47,57 +48,32 @@ PARTS = {  # of a run's time, by its account
     "runnable": "#F0A070",
     "hypervisor": GREY,
     "slower": BLUE,
-    "waiting": "#F0E442",
+    "waiting": YELLOW,
     "asleep": SKY,
     "disk": GREEN,
     "stopped": PURPLE,
     "quota": ORANGE,
     "unexplained": BLACK,
 }
-SOURCES = {  # the commonest sources of Linux; `colours` finds one for any other
-    "local_timer": VERMILION,
-    "TIMER": ORANGE,
-    "SCHED": SKY,
-    "RCU": PURPLE,
-    "call_function_single": GREEN,
-    "reschedule": BLACK,
-    "rcu_preempt": BLUE,
+# of names of threads: neither a colour of interrupts nor of slow and fast runs
+THREADS = (BLUE, GREEN, PURPLE, BLACK, YELLOW, "#882255")
+HEIGHTS = {"nmi": 0.9, "irq": 0.8, "softirq": 0.65, "thread": 0.5, "hardware": 0.35}  # on a lane
+_LOOKS: dict[str, tuple] = {  # marker; dash (lengths drawn and left out, in line widths); hatch
+    BLUE: ("o", "", ""),
+    VERMILION: ("s", (4, 2), "////"),
+    GREEN: ("D", (5, 1.5, 1, 1.5), "||||"),
+    PURPLE: ("v", (1, 1.5), "xxxx"),
+    ORANGE: ("^", (4, 1, 1, 1), "...."),
+    SKY: ("o", (1, 1), ""),
+    GREY: ("X", (2, 2), "\\\\\\\\"),
+    BLACK: ("P", "", ""),
+    YELLOW: ("*", (6, 2), "----"),
 }
-MARKERS = {
-    "baseline": "o",
-    "undisturbed": "o",
-    "untraced": "o",
-    "injected": "s",
-    "replayed": "s",
-    "traced": "D",
-    "tracing": "D",
-    "disturbed": "v",
-    "slow": "^",
-    "fast": "o",
-    "nmi": "P",
-    "irq": "s",
-    "softirq": "^",
-    "thread": "o",
-    "hardware": "X",
-}
-DASHES = {  # lengths drawn and left out, in line widths; "" is a solid line
-    "baseline": "",
-    "undisturbed": "",
-    "untraced": "",
-    "injected": (4, 2),
-    "replayed": (4, 2),
-    "traced": (5, 1.5, 1, 1.5),
-    "tracing": (5, 1.5, 1, 1.5),
-    "disturbed": (1, 1.5),
-    "slow": (4, 1, 1, 1),
-    "fast": (1, 1),
-    "nmi": "",
-    "irq": "",
-    "softirq": (4, 2),
-    "thread": (5, 1.5, 1, 1.5),
-    "hardware": (1, 1.5),
-}
-_FIXED = SOURCES | KINDS | CLASSES | SIDES
+MARKED = [(colour, look[0]) for colour, look in _LOOKS.items()]  # for what has no name here
+_FIXED = KINDS | CLASSES | SIDES
+MARKERS = {name: _LOOKS[colour][0] for name, colour in _FIXED.items()}
+DASHES = {name: _LOOKS[colour][1] for name, colour in _FIXED.items()}
+_CURVE, _THICK = 10, 2  # points from which a line is a curve, widths from which it is a bar
 
 
 def colours(names: Iterable[str]) -> dict[str, str]:
@@ -106,7 +82,7 @@ def colours(names: Iterable[str]) -> dict[str, str]:
     Parameters
     ----------
     names
-        What a figure distinguishes, such as the sources or cells of a table; doubles count once.
+        What a figure distinguishes, such as the cells of a table; doubles count once.
 
     Returns
     -------
@@ -124,6 +100,51 @@ def colours(names: Iterable[str]) -> dict[str, str]:
     others = [name for name in names if name not in fixed]
     found = {name: free[place % len(free)] for place, name in enumerate(others)}
     return {name: fixed.get(name) or found[name] for name in names}
+
+
+def second_channel(figure: Any) -> None:
+    """Give curves, marks and bars that differ in their colour alone also the dash, marker and hatch
+    of that colour; the legends follow.
+
+    Parameters
+    ----------
+    figure
+        Figure of matplotlib.
+    """
+    for axes in figure.axes:
+        legends = [one for one in (*figure.legends, axes.get_legend()) if one]
+        lines = [*axes.lines, *(line for one in legends for line in one.get_lines())]
+        curves = {
+            _colour(line.get_color())
+            for line in axes.lines
+            if len(line.get_xdata()) > _CURVE and line.get_linewidth() < _THICK
+        }
+        if len({_colour(line.get_color()) for line in axes.lines}) > 1:
+            for line in lines:
+                _dress(line, curves)
+        bars = [bar for group in axes.containers for bar in group if hasattr(bar, "set_hatch")]
+        if len({_colour(bar.get_facecolor()) for bar in bars}) > 1:
+            for bar in (*bars, *(bar for one in legends for bar in one.get_patches())):
+                bar.set_hatch(_look(_colour(bar.get_facecolor()))[2])
+
+
+def _dress(line: Any, curves: set[str]) -> None:
+    colour = _colour(line.get_color())
+    marker, dash, _ = _look(colour)
+    if line.get_marker() == "o":
+        line.set_marker(marker)
+    elif colour in curves and dash and line.get_linestyle() == "-":
+        line.set_linestyle((0, dash))
+
+
+def _look(colour: str) -> tuple:
+    return _LOOKS.get(colour, ("o", "", ""))
+
+
+def _colour(colour: Any) -> str:
+    from matplotlib.colors import to_hex
+
+    return to_hex(colour).upper()
 
 
 def use_style(seed: int = 0) -> None:

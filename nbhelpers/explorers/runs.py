@@ -17,7 +17,7 @@ import pandas as pd
 from ..attribution.who import counters_of
 from ..measurement import consequences, rates
 from ..outcomes import ordinary_runs
-from ..palette import CLASSES, GREY, PARTS, colours
+from ..palette import CLASSES, GREY, PARTS, THREADS
 from ..tracing.states import IDLE
 
 MOST_RUNS = 400  # dots
@@ -151,7 +151,7 @@ def _named(lines: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, str]]:
     longest = (others["to_ms"] - others["from_ms"]).groupby(others["who"]).sum()
     first = longest.nlargest(MOST_NAMES).index.tolist()
     shown = lines.assign(name=lines["who"].where(lines["who"].isin([PROGRAM, *first]), OTHERS))
-    return shown, {PROGRAM: PARTS["work"], **colours(first), OTHERS: GREY}
+    return shown, {PROGRAM: PARTS["work"], **dict(zip(first, THREADS)), OTHERS: GREY}
 
 
 # --- the picture ----------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ import math
 import re
 import shutil
 from collections.abc import Iterable
+from dataclasses import asdict
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -51,36 +52,26 @@ def export_publications(papers: Iterable[Publication], folder: Path) -> None:
             (target / f"{table.name}.json").unlink()
 
 
-def exports_page(found: Iterable[Figure | Table], results: Path, papers: list[Publication]) -> str:
+def exports_page(folder: Path) -> str:
     """The body of a page that leads to every exported file."""
-    rows = [
-        f"<tr><td>{escape(stage)}</td><td>{escape(name)}</td><td>{links}</td></tr>"
-        for stage, name, links in (
-            *(_record_links(record, results) for record in found),
-            *(
-                (paper.name, one.name, _links(f"tables/{paper.name}/{one.name}", _ENDINGS[Table]))
-                for paper in papers
-                for one in paper.tables
-            ),
+    paths = [path for name in _PLACES.values() for path in sorted((folder / name).rglob("*.*"))]
+    found: dict[Path, list[Path]] = {}
+    for path in paths:
+        found.setdefault(path.relative_to(folder).with_suffix(""), []).append(path)
+    body = "\n".join(
+        f"<tr><td>{escape(one.parent.name)}</td><td>{escape(one.name)}</td><td>"
+        + " ".join(
+            f'<a href="{escape(f"{one}{path.suffix}")}">{path.suffix[1:]}</a>' for path in own
         )
-    ]
-    body = "\n".join(rows)
+        + "</td></tr>"
+        for one, own in found.items()
+    )
     return (
         '<p><a href="index.html">Questions and answers</a></p><h1>Tables and figures as files</h1>'
         '<p>The numbers of the answers, to quote: <a href="numbers.json">numbers.json</a>, '
         '<a href="numbers.tex">numbers.tex</a>.</p><table><thead><tr><th>stage</th><th>name</th>'
         f"<th>files</th></tr></thead><tbody>\n{body}\n</tbody></table>"
     )
-
-
-def _record_links(record: Figure | Table, results: Path) -> tuple[str, str, str]:
-    stage = record.folder.relative_to(results).as_posix()
-    place = f"{_PLACES[type(record)]}/{stage}/{record.name}"
-    return stage, record.name, _links(place, _ENDINGS[type(record)])
-
-
-def _links(place: str, endings: Iterable[str]) -> str:
-    return " ".join(f'<a href="{escape(place)}.{ending}">{ending}</a>' for ending in endings)
 
 
 def write_numbers(answers: Iterable[Answered], folder: Path) -> None:
@@ -110,20 +101,11 @@ def macro_stem(stage: str) -> str:
 
 
 def _numbers(one: Answered) -> dict[str, Any]:
-    answer = one.answer
-    ends = {name: getattr(answer, name) for name in ("value", "low", "high")}
-    return {
-        "stage": one.stage,
-        "question": one.question,
-        "answer": answer.answer,
-        "sentence": answer.sentence,
-        "quantity": answer.quantity,
-        **{name: value if math.isfinite(value) else None for name, value in ends.items()},
-        "unit": answer.unit,
-        "n": answer.n,
-        "n_of": answer.n_of,
-        "published": answer.published,
-    }
+    known = asdict(one.answer)
+    del known["figure"]
+    for name in ("value", "low", "high"):
+        known[name] = known[name] if math.isfinite(known[name]) else None
+    return {"stage": one.stage, "question": one.question} | known
 
 
 def _macros(one: Answered) -> list[tuple[str, str]]:

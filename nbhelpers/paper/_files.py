@@ -37,10 +37,9 @@ def write_paper(build: str | Path) -> Path:
     papers = publications(build / "results")
     for paper in papers:
         _page(folder / f"{paper.name}.html", paper.short, paper.to_html())
-    front, results = Front(build), build / "results"
-    found = export_records(results, folder)
+    front, found = Front(build), export_records(build / "results", folder)
     export_publications(papers, folder)
-    _page(folder / "exports.html", "Tables and figures", exports_page(found, results, papers))
+    _page(folder / "exports.html", "Tables and figures", exports_page(folder))
     write_numbers(front.answers, folder)
     typeset(front, papers, [one for one in found if isinstance(one, Figure)], folder)
     return _page(folder / "index.html", TITLE, _front_page(front, papers))

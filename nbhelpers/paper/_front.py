@@ -110,7 +110,7 @@ def _card(one: Answered, link: str) -> str:
     kind, word = _word(answer)
     said = "" if one.stage in SUMMARY else answer.sentence  # it stands above
     number = f"{answer.quantity}: {_number(answer)}" if answer.number else ""
-    theirs = f"Published: {_short(answer.published)}" if answer.published else ""
+    theirs = f"Published: {answer.published.replace(' et al.', '')}" if answer.published else ""
     lines = "".join(
         f'<p class="{name}">{escape(text)}</p>'
         for name, text in (("said", said), ("number", number), ("theirs", theirs))
@@ -137,11 +137,6 @@ def _number(answer: Answer) -> str:
     value = f"{short_number(answer.value)}\N{NO-BREAK SPACE}{answer.unit}".rstrip()
     text = f"{value}{ends if math.isfinite(low + high) else ''}{count}"
     return text.replace("-", "−")
-
-
-def _short(published: str) -> str:
-    """A source as a card names it: "Persson 2025, Table 7"."""
-    return published.replace(" et al.", "")
 
 
 def _machine(build: Path) -> str:

@@ -11,9 +11,10 @@ from typing import Any
 
 import pandas as pd
 
-from ..reading import read_csv, read_yaml
-from ..report import NO_ROWS, published_results, published_table
+from ..reading import read_yaml
+from ..report import published_results, published_table
 from ..report.publications import FOLDER, published_verdicts
+from ..report.record import read_table
 
 RECORDS = FOLDER / "beside.yml"
 _INCREASE = ("increase_percent", "low_percent", "high_percent")
@@ -111,11 +112,7 @@ def _merged(left: pd.DataFrame, ours: pd.DataFrame, spec: Mapping[str, Any]) -> 
 def saved_table(results: Path, name: str) -> pd.DataFrame:
     """A table that a stage saved; without rows where the stage did not run, or had none."""
     path = results / f"{name}.csv"
-    if not path.is_file():
-        return pd.DataFrame()
-    table = read_csv(path)
-    empty = len(table) == 1 and str(table.iloc[0, 0]).startswith(NO_ROWS)
-    return table.iloc[:0] if empty else table
+    return read_table(path) if path.is_file() else pd.DataFrame()
 
 
 def _missing(spec: Mapping[str, Any], results: Path, ours: pd.DataFrame) -> list[str]:

@@ -3,6 +3,7 @@
 Owns the page of a publication; `_joined` owns what stands in the tables, `_numbered` the index.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
@@ -74,35 +75,6 @@ def _table_html(table: JoinedTable) -> str:
     )
 
 
-class Publications:
-    """The publications beside this study; shows itself in a notebook as a table of verdicts.
-
-    Parameters
-    ----------
-    build
-        Folder of a profile.
-    """
-
-    def __init__(self, build: str | Path):
-        self.papers = publications(Path(build) / "results")
-
-    def __repr__(self) -> str:
-        return "\n".join(map(repr, self.papers))
-
-    def _repr_html_(self) -> str:
-        rows = "".join(
-            f"<tr><td>{escape(paper.short)}</td><td>{paper.cells}</td>"
-            f"<td>{escape(_counted(paper))}</td></tr>"
-            for paper in self.papers
-        )
-        head = "<th>publication</th><th>published cells</th><th>verdicts</th>"
-        return f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
-
-
-def _counted(paper: Publication) -> str:
-    return ", ".join(f"{word}: {count}" for word, count in verdict_counts(paper).items())
-
-
 def publications(results: str | Path) -> list[Publication]:
     """The publications with this study's numbers.
 
@@ -127,8 +99,16 @@ def _publication(name: str, record: dict, results: Path) -> Publication:
     return Publication(name, record["short"], attrs["paper"], attrs["doi"], tables, index)
 
 
-def verdict_counts(publication: Publication) -> dict[str, int]:
-    """How often each verdict stands in its tables."""
-    verdicts = [table.frame["verdict"] for table in publication.tables if "verdict" in table.frame]
-    every = [verdict for column in verdicts for verdict in column.dropna() if verdict]
-    return {verdict: every.count(verdict) for verdict in sorted(set(every))}
+def verdicts_table(papers: Iterable[Publication]) -> pd.DataFrame:
+    """How often each verdict stands in the tables of each publication.
+
+    Returns
+    -------
+    `publication`, `published_cells`, and a column a verdict.
+    """
+    counts = {}
+    for paper in papers:
+        verdicts = [one.frame["verdict"] for one in paper.tables if "verdict" in one.frame]
+        found = pd.concat(verdicts or [pd.Series(dtype=str)]).replace("", None).value_counts()
+        counts[paper.short] = {"published_cells": paper.cells} | found.sort_index().to_dict()
+    return pd.DataFrame(counts).T.rename_axis("publication").fillna(0).astype(int).reset_index()

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 from .. import lazily
 
 if TYPE_CHECKING:
-    from ._printed import NO_ROWS, latex_text
+    from ._printed import latex_text
     from .publications import published_results, published_table
     from .ratios import figure_dots, figure_findings
     from .record import Figure, Shown, Table, save_figure, save_table
-    from .tables import Provenance, Text, folded_html, found_html
+    from .tables import Text, folded_html, found_html
     from .trees import figure_attribution
 else:
     __all__, __getattr__, __dir__ = lazily(__name__)

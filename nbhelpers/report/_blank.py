@@ -59,6 +59,7 @@ def need_rows(table: pd.DataFrame, what: str, **details: Any) -> None:
 
 
 def need_columns(table: pd.DataFrame, columns: Sequence[str]) -> None:
+    """Raise an error of a table that lacks columns, or has no rows."""
     missing = [name for name in columns if name not in table]
     if missing:
         raise InputError(
@@ -66,20 +67,3 @@ def need_columns(table: pd.DataFrame, columns: Sequence[str]) -> None:
             where=f"columns: {', '.join(map(str, table.columns))}",
         )
     need_rows(table, "nothing to draw")
-
-
-def finished_rows(runs: pd.DataFrame, columns: tuple) -> pd.DataFrame:
-    """The rows to draw; names the column that is missing."""
-    for column in columns:
-        if column is not None and column not in runs.columns:
-            raise InputError(
-                f"no column {column!r} to draw",
-                fix=f"the table has: {', '.join(map(str, runs.columns))}",
-            )
-    finished = runs[runs["status"] == "ok"] if "status" in runs.columns else runs
-    need_rows(
-        finished,
-        "no run to draw",
-        fix="look at the column status: only runs that are 'ok' are drawn",
-    )
-    return finished

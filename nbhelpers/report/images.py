@@ -6,7 +6,7 @@ import io
 import threading
 from typing import TYPE_CHECKING
 
-from ..palette import names_as_they_are
+from ..palette import names_as_they_are, second_channel
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -33,6 +33,7 @@ def embedded(figure: "Figure", alternative: str) -> str:
     width_in = _LARGER * float(figure.get_size_inches()[0])
     with DRAWING:
         names_as_they_are()
+        second_channel(figure)
         figure.set_dpi(_DPI)  # savefig would draw twice, the first time for the layout alone
         made = {"metadata": {"Software": None}, "pil_kwargs": {"compress_level": 1}}
         FigureCanvasAgg(figure).print_png(content, **made)

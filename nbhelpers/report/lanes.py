@@ -1,6 +1,6 @@
 """Events on time lines: a lane a CPU, run or rank, a mark an event."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pandas as pd
@@ -14,9 +14,8 @@ def draw_lanes(
     lanes: Sequence[object],
     lane: str = "cpu",
     kind: str = "kind",
-    colours: Mapping[str, str] | None = None,
 ) -> None:
-    """Draw events at their place in time, on a lane each, coloured by their kind.
+    """Draw events at their place in time, on a lane each, in colour and height of their kind.
 
     Parameters
     ----------
@@ -27,9 +26,7 @@ def draw_lanes(
     lanes
         Values of the column `lane`, from top to bottom.
     lane, kind
-        Columns.
-    colours
-        Colours by kind, in the order of the legend; None: `nbhelpers.palette.KINDS`.
+        Columns; `kind` as in `nbhelpers.palette.KINDS`.
 
     Examples
     --------
@@ -41,16 +38,17 @@ def draw_lanes(
     """
     from matplotlib.patches import Patch
 
-    from ..palette import KINDS
+    from ..palette import GREY, HEIGHTS, KINDS
 
     place = {value: number for number, value in enumerate(lanes)}
-    colours = KINDS if colours is None else colours
     for (value, name), part in events.groupby([lane, kind], observed=True):
         spans = part[["start_ns", "duration_ns"]].to_numpy(float) / 1e6
-        look = {"color": colours.get(name, "#cccccc"), "linewidth": 0.5}
-        axes.broken_barh(spans, (place[value] - 0.4, 0.8), rasterized=len(part) > MANY, **look)
+        look = {"color": KINDS.get(name, GREY), "linewidth": 0.5}
+        high = HEIGHTS.get(name, 0.8)
+        at = (place[value] - high / 2, high)
+        axes.broken_barh(spans, at, rasterized=len(part) > MANY, **look)
     axes.set_ylim(len(lanes) - 0.5, -0.5)
     axes.set_yticks(range(len(lanes)), [str(value) for value in lanes])
     axes.grid(axis="y", visible=False)
-    handles = [Patch(color=colour, label=name) for name, colour in colours.items()]
+    handles = [Patch(color=colour, label=name) for name, colour in KINDS.items()]
     axes.figure.legend(handles=handles, loc="outside upper right", ncols=len(handles))

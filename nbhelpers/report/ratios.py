@@ -8,40 +8,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from ..palette import BLUE, GREEN, MARKED, ORANGE, SKY, VERMILION
 from ..statistics.claims import INCONCLUSIVE, NONE, NOT_MEASURABLE, REPRODUCED, REVERSED
 from ._blank import need_columns, need_rows, or_blank
-from .appearance import KINDS, PAGE_IN, ROLES, Role, style
+from .appearance import PAGE_IN, style
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _VERDICTS = {
-    REPRODUCED: ("baseline", "o"),
-    REVERSED: ("injected", "X"),
-    NONE: ("traced", "D"),
-    INCONCLUSIVE: ("fast", "s"),
-    NOT_MEASURABLE: ("slow", "^"),
+    REPRODUCED: (BLUE, "o"),
+    REVERSED: (VERMILION, "X"),
+    NONE: (GREEN, "D"),
+    INCONCLUSIVE: (SKY, "s"),
+    NOT_MEASURABLE: (ORANGE, "^"),
 }
-_CYCLE = [*ROLES.values(), *KINDS.values()]
-_Reach = tuple[pd.Series, pd.Series]  # of an interval below and above its value
-
-
-def _draw_effects(
-    axes: Any, effects: pd.Series, reach: _Reach, role: str, marker: str, label: str
-) -> None:
-    """Each effect in the row of its index, with its interval."""
-    axes.errorbar(
-        effects,
-        effects.index,
-        xerr=reach,
-        linestyle="none",
-        marker=marker,
-        markersize=5,
-        color=ROLES[role].colour,
-        capsize=2,
-        linewidth=0.9,
-        label=f"{label} ({len(effects)})",
-    )
 
 
 @or_blank
@@ -69,12 +50,10 @@ def figure_findings(table: pd.DataFrame, width_in: float = PAGE_IN) -> "Figure":
     with style():
         figure, axes = plt.subplots(figsize=(width_in, 0.9 + 0.26 * len(table)))
         axes.axvline(0, color="black", linewidth=0.6)
-        for verdict, (role, marker) in _VERDICTS.items():
+        for verdict, look in _VERDICTS.items():
             rows = table[table["verdict"] == verdict]
-            reach = _interval_reach(
-                rows["effect_percent"], rows["low_percent"], rows["high_percent"]
-            )
-            _draw_effects(axes, rows["effect_percent"], reach, role, marker, verdict)
+            ends = [rows[f"{name}_percent"] for name in ("effect", "low", "high")]
+            _draw_dots(axes, *ends, rows.index, look, f"{verdict} ({len(rows)})")
         axes.set_yticks(table.index, [_claim(text) for text in table["finding"]])
         axes.set_ylim(len(table) - 0.5, -0.5)
         axes.set_xlabel("effect (%)")
@@ -138,11 +117,10 @@ def figure_dots(
             figsize=(width_in, 0.7 + (0.08 + 0.12 * len(groups)) * len(order))
         )
         for number, group in enumerate(groups):
-            chosen, role = table[table[by] == group], _CYCLE[number % len(_CYCLE)]
+            chosen, look = table[table[by] == group], MARKED[number % len(MARKED)]
             shift = 0.7 / len(groups) * (number - (len(groups) - 1) / 2)
-            reach = _interval_reach(chosen[y], chosen[low], chosen[high])
-            at = places[chosen.index] + shift
-            _draw_dots(axes, chosen[y], at, reach, role, _value_text(group))
+            ends, at = [chosen[name] for name in (y, low, high)], places[chosen.index] + shift
+            _draw_dots(axes, *ends, at, look, _value_text(group))
         axes.set_yticks(range(len(order)), order)
         axes.set_ylim(len(order) - 0.5, -0.5)
         axes.set_xlabel(label)
@@ -158,21 +136,17 @@ def figure_dots(
 def _draw_dots(
     axes: Any,
     values: pd.Series,
-    at: pd.Series,
-    reach: _Reach,
-    role: Role,
+    low: pd.Series,
+    high: pd.Series,
+    at: pd.Series | pd.Index,
+    look: tuple[str, str],
     label: str,
 ) -> None:
-    axes.errorbar(
-        values,
-        at,
-        xerr=reach,
-        fmt=role.marker,
-        color=role.colour,
-        capsize=2,
-        linewidth=0.8,
-        label=label,
-    )
+    """Values with their intervals, of which an end may be missing; the look: colour and marker."""
+    reach = [end.clip(lower=0).fillna(0) for end in (values - low, high - values)]
+    colour, marker = look
+    kind = {"fmt": marker, "color": colour, "capsize": 2, "linewidth": 0.8, "label": label}
+    axes.errorbar(values, at, xerr=reach, **kind)
 
 
 def _log_axis(axes: Any, which: str) -> None:
@@ -194,11 +168,3 @@ def _value_text(value: object) -> str:
     if isinstance(value, (bool, np.bool_)):
         return "co-scheduled" if value else "independent"
     return f"{value:,}" if isinstance(value, (int, np.integer)) else str(value).replace("_", " ")
-
-
-def _interval_reach(
-    values: pd.Series, low: pd.Series, high: pd.Series
-) -> tuple[pd.Series, pd.Series]:
-    """How far an interval reaches below and above its value, as matplotlib's error bars want it."""
-    below, above = (values - low).clip(lower=0), (high - values).clip(lower=0)
-    return below.fillna(0), above.fillna(0)

@@ -19,7 +19,7 @@ import pandas as pd
 from ..empty import UNKNOWN, why_empty
 from ..errors import InputError
 from ..files import write_atomically, write_json
-from ..palette import PAGE_IN, names_as_they_are
+from ..palette import PAGE_IN, names_as_they_are, second_channel
 from ..reading import read_csv, read_json
 from ._blank import blank_figure
 from ._printed import NO_ROWS, fragment, latex, printed
@@ -106,9 +106,7 @@ class Table:
     @property
     def frame(self) -> pd.DataFrame:
         """The numbers, in full precision; of a table without rows none."""
-        table = read_csv(self.folder / f"{self.name}.csv")
-        without = len(table) == 1 and str(table.iloc[0, 0]).startswith(NO_ROWS)
-        return table.iloc[:0] if without else table
+        return read_table(self.folder / f"{self.name}.csv")
 
     def to_html(self, caption: str | None = None) -> str:
         """The table with its caption and its CSV above; another `caption` may stand in its place,
@@ -123,6 +121,13 @@ class Table:
             f'<figure class="noisebook" id="{self.name}">'
             f"{_figcaption(shown, self.source, file)}{body}</figure>"
         )
+
+
+def read_table(path: Path) -> pd.DataFrame:
+    """A saved table from its CSV; without rows where the file has the reason in their place."""
+    table = read_csv(path)
+    without = len(table) == 1 and str(table.iloc[0, 0]).startswith(NO_ROWS)
+    return table.iloc[:0] if without else table
 
 
 FORMATS = {"noisebook figure 1": Figure, "noisebook table 1": Table}
@@ -151,10 +156,8 @@ class Shown:
 
     def _repr_html_(self) -> str:
         shown = self.record.to_html(self.note)
-        if isinstance(self.record, Figure):
-            return shown
-        if self.key:
-            return shown.replace('class="noisebook"', 'class="noisebook key"', 1)
+        if self.key or isinstance(self.record, Figure):
+            return shown.replace("noisebook", "noisebook key", 1) if self.key else shown
         count = len(self.record.frame)
         rows = f"{count} row{'s' * (count != 1)}"
         name = f"Table <code>{self.record.name}</code>"
@@ -205,6 +208,7 @@ def save_figure(
         plt.close(figure)
         figure = blank_figure(why)
     _fit_page(figure)
+    second_channel(figure)
     with style():
         names_as_they_are()
         for kind, metadata in _NO_DATES.items():
@@ -289,7 +293,9 @@ def save_table(
     why = why or why_empty(frame) or UNKNOWN
     frame = frame.reset_index() if any(frame.index.names) else frame.reset_index(drop=True)
     frame = frame if len(frame.columns) else pd.DataFrame(columns=["result"])
-    _check_formats(formats, frame)
+    if unknown := [name for name in formats if name not in frame]:
+        known = ", ".join(map(str, frame.columns))
+        raise InputError(f"a format for {unknown[0]!r}, no column", fix=f"columns: {known}")
     if published is not None:
         frame = _with_published(frame, published)
         caption = _citing(caption, published)
@@ -369,15 +375,6 @@ def _order(folder: Path, name: str) -> int:
     """A record keeps its place when it is saved again; a new one comes last."""
     others = {record.name: record.order for record in records(folder) if record.folder == folder}
     return others.get(name, 1 + max(others.values(), default=0))
-
-
-def _check_formats(formats: dict[str, str], frame: pd.DataFrame) -> None:
-    for column in formats:
-        if column not in frame.columns:
-            raise InputError(
-                f"a format for {column!r}, which is not a column",
-                fix=f"columns: {', '.join(map(str, frame.columns))}",
-            )
 
 
 def _with_published(frame: pd.DataFrame, published: pd.DataFrame) -> pd.DataFrame:

@@ -1,61 +1,11 @@
-"""What a page shows beside its tables and figures: sentences, findings, and what it rests on."""
+"""What a page shows beside its tables and figures: sentences, a few or many."""
 
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
-from pathlib import Path
-
-from ..reading import read_json
 
 _MOST = 5  # sentences of a list; the others are folded
-
-
-def provenance_html(provenance: dict, title: str = "Provenance of the data") -> str:
-    """A block that unfolds and shows where the data are from: nested names and values as a table.
-
-    Parameters
-    ----------
-    provenance
-        Names and values (text, numbers, lists, dicts), as `nbhelpers.machine._provenance` gives
-        them.
-    """
-    rows = "".join(
-        f"<tr><th>{escape(name)}</th><td>{escape(value)}</td></tr>"
-        for name, value in _flat(provenance)
-    )
-    return (
-        '<details class="noisebook'
-        f' provenance"><summary>{escape(title)}</summary><table>{rows}</table></details>'
-    )
-
-
-def _flat(value: object, name: str = "") -> list[tuple[str, str]]:
-    if isinstance(value, dict) and value:
-        return [
-            pair
-            for key, inner in value.items()
-            for pair in _flat(inner, f"{name} / {key}" if name else str(key))
-        ]
-    if isinstance(value, list | tuple):
-        return [(name, ", ".join(map(str, value)) or "none")]
-    return [(name, "none" if value in (None, "", {}) else str(value))]
-
-
-class Provenance:
-    """What each stage was made from; shows itself in a notebook as blocks that unfold."""
-
-    def __init__(self, folder: str | Path):
-        self.stages = {path.stem: read_json(path) for path in sorted(Path(folder).glob("*.json"))}
-
-    def __repr__(self) -> str:
-        return f"Provenance of {len(self.stages)} stages"
-
-    def _repr_html_(self) -> str:
-        return "".join(
-            provenance_html(provenance, title=f"Stage {stage}")
-            for stage, provenance in self.stages.items()
-        )
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,9 @@ import pandas as pd
 
 from ..attribution import Explanation
 from ..outcomes import Outcome
-from ._blank import finished_rows, or_blank
-from .appearance import PAGE_IN, POINTS, ROLES, style
+from ..palette import CLASSES, MARKERS
+from ._blank import need_columns, or_blank
+from .appearance import PAGE_IN, POINTS, style
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -49,7 +50,8 @@ def figure_attribution(
     """
     import matplotlib.pyplot as plt
 
-    runs = finished_rows(runs, (explanation.outcome, *explanation.features))
+    runs = runs[runs["status"] == "ok"] if "status" in runs else runs
+    need_columns(runs, [explanation.outcome, *explanation.features])
     with style():
         size = (width_in, _height_in(explanation))
         figure = plt.figure(figsize=size, layout="none")
@@ -85,7 +87,7 @@ def _tree_of(explanation: Explanation) -> Any:
 def _draw_classes(axes: Any, explanation: Explanation, values: np.ndarray) -> None:
     slow, ranks = explanation.labels.to_numpy(), values.argsort().argsort() + 1
     for name, chosen in {"fast": ~slow, "slow": slow}.items():
-        look = {"s": 9, "color": ROLES[name].colour, "marker": ROLES[name].marker}
+        look = {"s": 9, "color": CLASSES[name], "marker": MARKERS[name]}
         label = f"{name} (n = {int(chosen.sum())})"
         axes.scatter(values[chosen], ranks[chosen], label=label, edgecolor="none", **look)
     found = explanation.cutoff.value is not None
@@ -128,27 +130,14 @@ def _counts(explanation: Explanation, values: np.ndarray) -> np.ndarray:
 def _reword(box: Any, explanation: Explanation, node: int, counts: np.ndarray) -> None:
     tree = _tree_of(explanation).tree_
     fast, slow = counts[node]
-    tally = f"{fast} fast\n{slow} slow"
-    is_slow = bool(tree.value[node][0][1] > 0.5)
-    if tree.children_left[node] < 0:
-        text = tally
-    else:
-        text = (
-            f"{_wrapped(explanation.features[tree.feature[node]])}\n≤"
-            f" {tree.threshold[node]:.3g}?\n{tally}"
-        )
-    role = ROLES["slow" if is_slow else "fast"]
-    box.set_text(text)
-    box.set(fontsize=POINTS, linespacing=1.1)
-    leaf = tree.children_left[node] < 0
-    box.get_bbox_patch().set(
-        facecolor=role.colour if leaf else "white",
-        alpha=1,
-        edgecolor=role.colour,
-        linewidth=1,
-        linestyle=(0, (3, 1)) if is_slow else "-",
-        boxstyle="round,pad=0.25",
-    )
+    is_slow, is_leaf = bool(tree.value[node][0][1] > 0.5), tree.children_left[node] < 0
+    name = "" if is_leaf else _wrapped(explanation.features[tree.feature[node]])
+    asked = "" if is_leaf else f"{name}\n≤ {tree.threshold[node]:.3g}?\n"
+    colour = CLASSES["slow" if is_slow else "fast"]
+    box.set(text=f"{asked}{fast} fast\n{slow} slow", fontsize=POINTS, linespacing=1.1)
+    look = {"facecolor": colour if is_leaf else "white", "edgecolor": colour, "alpha": 1}
+    look |= {"linestyle": (0, (3, 1)) if is_slow else "-", "linewidth": 1}
+    box.get_bbox_patch().set(**look, boxstyle="round,pad=0.25")
 
 
 def _wrapped(name: str) -> str:

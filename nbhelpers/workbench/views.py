@@ -15,7 +15,7 @@ from ..errors import NoisebookError
 from ..explorers import tree_html
 from ..mitigation.knowledge import Mitigation, factor_of, mitigations, references
 from ..outcomes import outcome_of
-from ..palette import CLASSES, COLUMN_IN, MARKERS, SIDES
+from ..palette import CLASSES, COLUMN_IN, GREEN, MARKERS, SIDES, VERMILION
 from ..report.appearance import style
 from ..report.images import DRAWING, embedded
 from ..statistics import cell_statistics, compare
@@ -38,7 +38,7 @@ BY_HAND = (
     "by hand: measure without it, do what stands below, then measure with it. Where a command does"
     " it and another undoes it, name both: it is then tried in turn."
 )
-NO_CLAIM, CLAIM = "#D55E00", "#009E73"  # vermilion, green
+NO_CLAIM, CLAIM = VERMILION, GREEN
 _TRIED = ["name", "runs", "mean_ratio", "mean_low", "mean_high", "p_corrected", "verdict"]
 
 

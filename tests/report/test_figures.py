@@ -10,8 +10,8 @@ import pytest
 from sklearn.tree import DecisionTreeClassifier
 
 from nbhelpers.attribution import explain
+from nbhelpers.palette import CLASSES
 from nbhelpers.report import figure_attribution
-from nbhelpers.report.appearance import ROLES
 
 
 @pytest.fixture(autouse=True)
@@ -87,5 +87,5 @@ def test_an_attribution_where_higher_is_better():
     figure = figure_attribution(explanation, runs)
     slow = next(part for part in figure.axes[0].collections if part.get_label().startswith("slow"))
     assert slow.get_offsets()[:, 0].max() < explanation.threshold
-    assert tuple(slow.get_facecolor()[0][:3]) == plt.matplotlib.colors.to_rgb(ROLES["slow"].colour)
+    assert tuple(slow.get_facecolor()[0][:3]) == plt.matplotlib.colors.to_rgb(CLASSES["slow"])
     check_inside(figure)
