@@ -22,7 +22,7 @@ _NOTEBOOK_LINK = re.compile(
 )
 CONTENTS = ("90-paper", "contents")  # notebooks in whose place a page links to the paper
 _TOP = '<div class="noisebook-top">'
-_NAVIGATION = re.compile(r"^(.*\[contents\]\([^)\n]*\).*?)\. (?=In: )", re.I | re.M)
+_NAVIGATION = re.compile(r"^(.*\[contents\]\([^)\n]*\).*?)\. In: .*$", re.I | re.M)
 _SECTION = re.compile(r'(?=<div class="cell [^>]*>\s*<div class="inner_cell">\s*<div[^>]*>\s*<h2 )')
 _HEADING = re.compile(r"<h2 .*?</h2>", re.DOTALL)
 _ANSWERED = re.compile(r'<div class="noisebook-answer" data-figure="([^"]+)"')
@@ -101,7 +101,9 @@ def export_page(
 
 
 def _take_navigation(notebook) -> str:
-    """The line of links before, to the contents, and after, taken out of the first text."""
+    """The line of links before, to the contents, and after, taken out of the first text; what goes
+    in and out is for those who run it.
+    """
     from nbconvert.filters import markdown2html
 
     match = _NAVIGATION.search(notebook.cells[0].source) if notebook.cells else None
