@@ -23,7 +23,7 @@ from ..tracing.states import IDLE
 MOST_RUNS = 400  # dots
 MOST_OWNERS, MOST_COUNTERS, MOST_NAMES = 10, 8, 6
 MOST_PIECES = 300  # of a run's time line, the longest first
-WIDTH = 520
+WIDTH = 640
 # without `eval`, which the policy of a page forbids
 _OPTIONS = {"ast": True, "renderer": "svg", "actions": False}
 _LOOK = (
@@ -232,7 +232,7 @@ def _bars(
         y=alt.Y(f"{name}:N", title=None, sort="-x", axis=alt.Axis(labelLimit=170)),
         color=alt.condition(f"datum.{value} > 0", *signs),
         tooltip=[column for column in table.columns if column != "run"],
-    ).properties(width=190, height=alt.Step(17))
+    ).properties(width=240, height=alt.Step(17))
 
 
 # --- the page -------------------------------------------------------------------------------------
