@@ -158,7 +158,7 @@ def _sections(body: str) -> str:
     """The page in its sections; what the answer does not rest on is folded."""
     first, *others = _SECTION.split(body)
     answered = _ANSWERED.search(first)
-    marks = [*_OPEN, *([f'<figure class="noisebook" id="{answered[1]}"'] if answered else [])]
+    marks = [*_OPEN, *([f'id="{answered[1]}"'] if answered else [])]
     is_open = [any(mark in section for mark in marks) for section in others]
     if any(is_open):
         is_open[-1] = True
