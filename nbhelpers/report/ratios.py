@@ -52,8 +52,8 @@ def figure_findings(table: pd.DataFrame, width_in: float = PAGE_IN) -> "Figure":
         axes.axvline(0, color="black", linewidth=0.6)
         for verdict, look in _VERDICTS.items():
             rows = table[table["verdict"] == verdict]
-            ends = [rows[f"{name}_percent"] for name in ("effect", "low", "high")]
-            _draw_dots(axes, *ends, rows.index, look, f"{verdict} ({len(rows)})")
+            ends = rows[[f"{name}_percent" for name in ("effect", "low", "high")]]
+            _draw_dots(axes, ends, rows.index, look, f"{verdict} ({len(rows)})")
         axes.set_yticks(table.index, [_claim(text) for text in table["finding"]])
         axes.set_ylim(len(table) - 0.5, -0.5)
         axes.set_xlabel("effect (%)")
@@ -119,8 +119,8 @@ def figure_dots(
         for number, group in enumerate(groups):
             chosen, look = table[table[by] == group], MARKED[number % len(MARKED)]
             shift = 0.7 / len(groups) * (number - (len(groups) - 1) / 2)
-            ends, at = [chosen[name] for name in (y, low, high)], places[chosen.index] + shift
-            _draw_dots(axes, *ends, at, look, _value_text(group))
+            ends, at = chosen[[y, low, high]], places[chosen.index] + shift
+            _draw_dots(axes, ends, at, look, _value_text(group))
         axes.set_yticks(range(len(order)), order)
         axes.set_ylim(len(order) - 0.5, -0.5)
         axes.set_xlabel(label)
@@ -135,14 +135,13 @@ def figure_dots(
 
 def _draw_dots(
     axes: Any,
-    values: pd.Series,
-    low: pd.Series,
-    high: pd.Series,
+    ends: pd.DataFrame,
     at: pd.Series | pd.Index,
     look: tuple[str, str],
     label: str,
 ) -> None:
     """Values with their intervals, of which an end may be missing; the look: colour and marker."""
+    values, low, high = (ends[name] for name in ends)
     reach = [end.clip(lower=0).fillna(0) for end in (values - low, high - values)]
     colour, marker = look
     kind = {"fmt": marker, "color": colour, "capsize": 2, "linewidth": 0.8, "label": label}
