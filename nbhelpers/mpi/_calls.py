@@ -35,7 +35,7 @@ KINDS = {
     **dict.fromkeys(_WAITS, "wait"),
     **dict.fromkeys(_COLLECTIVES, "collective"),
     **{f"I{name.lower()}": "collective" for name in _COLLECTIVES},
-    "Start_collective": "collective",
+    "Start_collective": "collective",  # of older traces, which don't say which one
 }
 _AS_CALLED = dict.fromkeys(("Start_send", "Start_receive", "Start_collective"), "Start")
 NUMBERS = (
@@ -52,7 +52,8 @@ class Calls:
     ----------
     table
         One row a call, sorted by `rank` and `start_ns`. `call` is as the program calls it
-        ("MPI_Send"); `kind` is send, receive, both, wait, collective or other. `start_ns` and
+        ("MPI_Send"); what MPI_Start begins of a persistent collective is called as the nonblocking
+        one that it stands for ("MPI_Ibcast"). `kind` is send, receive, both, wait, collective or other. `start_ns` and
         `end_ns` (int64) count from the first end of an MPI_Init on that node. `peer` (to whom, or
         from whom it may come), `source` (from whom it came) and `root` are ranks of
         MPI_COMM_WORLD; −1: none, any, or not known; a peer of −2: none (MPI_PROC_NULL).

@@ -1,6 +1,7 @@
 /* Communicators of every making, and collectives in them whose sizes are known. */
 #include <mpi.h>
 #include <stdio.h>
+#include <string.h>
 
 static void alltoallv(MPI_Comm comm)
 {
@@ -39,6 +40,12 @@ int main(int count, char **words)
     MPI_Iallreduce(value, into, 7, MPI_INT, MPI_MAX, later, &request);
     while (!flag)
         MPI_Test(&request, &flag, MPI_STATUS_IGNORE);
+    MPI_Allreduce_init(value, into, 11, MPI_INT, MPI_MAX, later, MPI_INFO_NULL, &request);
+    for (int i = 0; i < 2; i++) {
+        MPI_Startall(1, &request);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+    }
+    MPI_Request_free(&request);
     MPI_Comm_group(MPI_COMM_WORLD, &all);
     int members[2] = {1, 0};
     MPI_Group_incl(all, 2, members, &few);
@@ -61,6 +68,11 @@ int main(int count, char **words)
     MPI_Put(into, 2, MPI_INT, (rank + 1) % ranks, 0, 2, MPI_INT, window);
     MPI_Win_fence(0, window);
     MPI_Win_free(&window);
+    MPI_File self;
+    if (MPI_File_open(MPI_COMM_SELF, words[0], MPI_MODE_RDONLY, MPI_INFO_NULL, &self) ||
+        MPI_File_read_at(self, 1, value, 3, MPI_CHAR, MPI_STATUS_IGNORE) ||
+        memcmp(value, "ELF", 3) || MPI_File_close(&self))
+        return 1;
     MPI_Comm_free(&odd);
     MPI_Comm_split(MPI_COMM_WORLD, rank / 2, rank, &odd); /* may get the handle of the one before */
     MPI_Barrier(odd);

@@ -2,7 +2,9 @@
 communicators, sizes of collectives, threads, Python, and ranks that die.
 """
 
+import ctypes
 import os
+import re
 import shutil
 import subprocess
 from dataclasses import replace
@@ -13,6 +15,7 @@ from nbhelpers import program
 from nbhelpers.errors import InputError
 from nbhelpers.mpi import installation, read_calls
 from nbhelpers.simulation.traces import schedule_of_calls
+from nbhelpers.simulation.traces.calls import LOCAL
 from nbhelpers.simulation.traces.collectives import BY_SIZE
 from nbhelpers.workloads import Region
 
@@ -142,7 +145,7 @@ def test_collectives_say_how_much_they_move(groups_run):
         return list(zip(found["bytes"], found["received_bytes"]))
 
     assert sizes("MPI_Allreduce") == [(24, 24)] * 4
-    assert sizes("MPI_Iallreduce") == [(28, 28)] * 4
+    assert sizes("MPI_Iallreduce") == [(28, 28), (44, 44), (44, 44)] * 4  # two of them persistent
     assert sizes("MPI_Bcast") == [(0, 20), (0, 20), (0, 20), (20, 0)]
     assert list(of_call(calls, "MPI_Bcast")["root"]) == [3] * 4
     assert sizes("MPI_Reduce") == [(8, 0), (8, 8), (8, 0), (8, 0)]
@@ -151,6 +154,30 @@ def test_collectives_say_how_much_they_move(groups_run):
     assert sizes("MPI_Neighbor_alltoall") == [(16, 16)] * 4
     assert sizes("MPI_Gather") == [(4, 16), (4, 0), (4, 0), (4, 0)]
     assert sizes("MPI_Put") == [(8, 0)] * 4
+
+
+def test_what_no_schedule_can_have_is_refused_by_name(groups_run):
+    row, calls = groups_run
+    assert row["status"] == "ok", row["message"]  # the calls were passed on as they are
+    refused = ["File_open", "File_read_at", "File_close", "Put", "Neighbor_alltoall", "Win_create"]
+    with pytest.raises(InputError) as refusal:
+        schedule_of_calls(calls)
+    assert all(f"4 × MPI_{name}" in str(refusal.value) for name in refused)
+    assert "8 × MPI_Win_fence" in str(refusal.value)
+    names = calls.table["call"].str.removeprefix("MPI_")
+    assert {"Win_fence", "Win_free", *refused} <= set(names)
+
+
+def test_every_function_of_this_mpi_is_recorded_or_known_to_be_local():
+    """A call that nobody records would count as computation, and nobody would say so."""
+    header = installation().mpicc.parent.parent / "include" / "mpi.h"
+    if not header.is_file():
+        pytest.skip(f"there is no {header}")
+    library = ctypes.CDLL(installation().programs / "libnbtrace.so")
+    prototypes = re.findall(r"^OMPI_DECLSPEC.*?\b(MPI_\w+)\(", header.read_text(), re.M)
+    assert len(prototypes) > 400
+    recorded = {name for name in prototypes if hasattr(library, name)}
+    assert [name for name in prototypes if not (name in recorded or LOCAL.fullmatch(name))] == []
 
 
 def test_threads_that_talk_at_the_same_time(built, tmp_path):
@@ -193,6 +220,7 @@ def test_mpi4py(tmp_path):
     assert (messages["tag"] == 7).sum() == 4
     assert (messages.loc[messages["tag"] == 7, "bytes"] == 33).all()
     assert {calls.comms[comm] for comm in of_call(calls, "MPI_Barrier")["comm"]} >= {(0, 2)}
+    assert schedule_of_calls(calls).messages > len(messages)  # objects are received by Mrecv
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,13 @@
 
 #include "ticks.h"
 
+/* Open MPI 5 has the persistent collectives of MPI 4, and says that it is MPI 3.1. */
+#if MPI_VERSION >= 4 || (defined(OMPI_MAJOR_VERSION) && OMPI_MAJOR_VERSION >= 5)
+#define NB_HAS_PERSISTENT 1
+#else
+#define NB_HAS_PERSISTENT 0
+#endif
+
 enum nb_code {
     NB_NONE,
 #define CALL(name) NB_##name,
@@ -50,8 +57,8 @@ struct nb_comm {
 
 struct nb_request {
     intptr_t handle; /* 0: a free place */
-    int number, comm, code, peer, tag, cancelled;
-    int64_t bytes;
+    int number, comm, code, peer, tag, root, cancelled, persistent;
+    int64_t bytes, received_bytes;
 };
 
 #pragma GCC visibility push(hidden)

@@ -46,15 +46,31 @@ static void note_received(struct nb_call *call, MPI_Comm comm, const MPI_Status 
         note_source(call, note_comm(call, comm), status);
 }
 
-/* `kind`: NB_Isend, NB_Irecv, NB_Ibarrier (any collective) or what a persistent one starts as. */
-static void note_request(struct nb_call *call, const MPI_Request *request, int kind)
+static void remember(struct nb_call *call, const MPI_Request *request, int kind, int persistent)
 {
     if (!call)
         return;
-    struct nb_request about = {
-        .comm = call->comm, .code = kind, .peer = call->peer, .tag = call->tag, .bytes = call->bytes
-    };
+    struct nb_request about = {.comm = call->comm,
+                               .code = kind,
+                               .peer = call->peer,
+                               .tag = call->tag,
+                               .root = call->root,
+                               .persistent = persistent,
+                               .bytes = call->bytes,
+                               .received_bytes = call->received_bytes};
     call->request = nb_request_new(HANDLE(*request), about);
+}
+
+/* `kind`: NB_Isend, NB_Irecv or NB_Ibarrier (any collective). */
+static void note_request(struct nb_call *call, const MPI_Request *request, int kind)
+{
+    remember(call, request, kind, 0);
+}
+
+/* `kind`: what stands in the record of its start. */
+static void note_persistent(struct nb_call *call, const MPI_Request *request, int kind)
+{
+    remember(call, request, kind, 1);
 }
 
 static void note_like(struct nb_call *call, const struct nb_request *about)
@@ -62,7 +78,9 @@ static void note_like(struct nb_call *call, const struct nb_request *about)
     call->comm = about->comm;
     call->peer = about->peer;
     call->tag = about->tag;
+    call->root = about->root;
     call->bytes = about->bytes;
+    call->received_bytes = about->received_bytes;
 }
 
 static void sizes(struct nb_call *call, int64_t given, int64_t gotten)
@@ -205,14 +223,14 @@ int MPI_Ibarrier(MPI_Comm comm, MPI_Request *request)
     return result;
 }
 
-#if MPI_VERSION >= 4
+#if NB_HAS_PERSISTENT
 int MPI_Barrier_init(MPI_Comm comm, MPI_Info info, MPI_Request *request)
 {
     BEGIN(Barrier_init);
     int result = NEXT(Barrier_init)(comm, info, request);
     END;
     note_comm(call, comm);
-    note_request(call, request, NB_Start_collective);
+    note_persistent(call, request, NB_Ibarrier);
     return result;
 }
 #endif
@@ -500,7 +518,9 @@ int MPI_Mprobe(int from, int tag, MPI_Comm comm, MPI_Message *message, MPI_Statu
     END;
     note_peer(call, comm, from, tag);
     if (call) {
-        struct nb_request about = {.comm = call->comm, .peer = call->peer, .tag = call->tag};
+        struct nb_request about = {
+            .comm = call->comm, .peer = call->peer, .tag = call->tag, .root = -1
+        };
         nb_request_new(HANDLE(*message), about);
     }
     return result;
@@ -514,7 +534,9 @@ int MPI_Improbe(int from, int tag, MPI_Comm comm, int *flag, MPI_Message *messag
     END;
     note_peer(call, comm, from, tag);
     if (call && *flag) {
-        struct nb_request about = {.comm = call->comm, .peer = call->peer, .tag = call->tag};
+        struct nb_request about = {
+            .comm = call->comm, .peer = call->peer, .tag = call->tag, .root = -1
+        };
         nb_request_new(HANDLE(*message), about);
     }
     return result;
@@ -593,48 +615,3 @@ int MPI_Comm_idup(MPI_Comm comm, MPI_Comm *made, MPI_Request *request)
     }
 UNMAKER(Comm_free)
 UNMAKER(Comm_disconnect)
-
-/* --- one-sided: timed only -------------------------------------------------------------------- */
-
-#define TIMED(name, PARAMETERS, ARGUMENTS) \
-    int MPI_##name PARAMETERS              \
-    {                                      \
-        BEGIN(name);                       \
-        int result = NEXT(name) ARGUMENTS; \
-        END;                               \
-        return result;                     \
-    }
-TIMED(Win_create,
-      (void *base, MPI_Aint bytes, int unit, MPI_Info info, MPI_Comm comm, MPI_Win *win),
-      (base, bytes, unit, info, comm, win))
-TIMED(Win_allocate,
-      (MPI_Aint bytes, int unit, MPI_Info info, MPI_Comm comm, void *base, MPI_Win *win),
-      (bytes, unit, info, comm, base, win))
-TIMED(Win_allocate_shared,
-      (MPI_Aint bytes, int unit, MPI_Info info, MPI_Comm comm, void *base, MPI_Win *win),
-      (bytes, unit, info, comm, base, win))
-TIMED(Win_create_dynamic, (MPI_Info info, MPI_Comm comm, MPI_Win *win), (info, comm, win))
-TIMED(Win_free, (MPI_Win * win), (win))
-TIMED(Win_fence, (int assertion, MPI_Win win), (assertion, win))
-TIMED(Win_start, (MPI_Group group, int assertion, MPI_Win win), (group, assertion, win))
-TIMED(Win_complete, (MPI_Win win), (win))
-TIMED(Win_post, (MPI_Group group, int assertion, MPI_Win win), (group, assertion, win))
-TIMED(Win_wait, (MPI_Win win), (win))
-TIMED(Win_test, (MPI_Win win, int *flag), (win, flag))
-TIMED(Win_lock, (int kind, int rank, int assertion, MPI_Win win), (kind, rank, assertion, win))
-TIMED(Win_lock_all, (int assertion, MPI_Win win), (assertion, win))
-TIMED(Win_unlock, (int rank, MPI_Win win), (rank, win))
-TIMED(Win_unlock_all, (MPI_Win win), (win))
-TIMED(Win_flush, (int rank, MPI_Win win), (rank, win))
-TIMED(Win_flush_all, (MPI_Win win), (win))
-TIMED(Win_flush_local, (int rank, MPI_Win win), (rank, win))
-TIMED(Win_flush_local_all, (MPI_Win win), (win))
-TIMED(Win_sync, (MPI_Win win), (win))
-TIMED(Fetch_and_op,
-      (const void *data, void *into, MPI_Datatype type, int rank, MPI_Aint at, MPI_Op op,
-       MPI_Win win),
-      (data, into, type, rank, at, op, win))
-TIMED(Compare_and_swap,
-      (const void *data, const void *compared, void *into, MPI_Datatype type, int rank, MPI_Aint at,
-       MPI_Win win),
-      (data, compared, into, type, rank, at, win))

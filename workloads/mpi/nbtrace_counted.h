@@ -19,7 +19,7 @@ SEND(Bsend)
 SEND(Ssend)
 SEND(Rsend)
 
-#define ISEND(name, kind)                                                                       \
+#define ISEND(name, note, kind)                                                                 \
     int PASTE(MPI_, F(name))(const void *data, COUNT count, MPI_Datatype type, int to, int tag, \
                              MPI_Comm comm, MPI_Request *request)                               \
     {                                                                                           \
@@ -27,17 +27,17 @@ SEND(Rsend)
         int result = NEXT(F(name))(data, count, type, to, tag, comm, request);                  \
         END;                                                                                    \
         note_send(call, comm, to, tag, count, type);                                            \
-        note_request(call, request, kind);                                                      \
+        note(call, request, kind);                                                              \
         return result;                                                                          \
     }
-ISEND(Isend, NB_Isend)
-ISEND(Ibsend, NB_Isend)
-ISEND(Issend, NB_Isend)
-ISEND(Irsend, NB_Isend)
-ISEND(Send_init, NB_Start_send)
-ISEND(Bsend_init, NB_Start_send)
-ISEND(Ssend_init, NB_Start_send)
-ISEND(Rsend_init, NB_Start_send)
+ISEND(Isend, note_request, NB_Isend)
+ISEND(Ibsend, note_request, NB_Isend)
+ISEND(Issend, note_request, NB_Isend)
+ISEND(Irsend, note_request, NB_Isend)
+ISEND(Send_init, note_persistent, NB_Start_send)
+ISEND(Bsend_init, note_persistent, NB_Start_send)
+ISEND(Ssend_init, note_persistent, NB_Start_send)
+ISEND(Rsend_init, note_persistent, NB_Start_send)
 
 int PASTE(MPI_, F(Recv))(void *data, COUNT count, MPI_Datatype type, int from, int tag,
                          MPI_Comm comm, MPI_Status *status)
@@ -52,7 +52,7 @@ int PASTE(MPI_, F(Recv))(void *data, COUNT count, MPI_Datatype type, int from, i
     return result;
 }
 
-#define IRECV(name, kind)                                                                   \
+#define IRECV(name, note, kind)                                                             \
     int PASTE(MPI_, F(name))(void *data, COUNT count, MPI_Datatype type, int from, int tag, \
                              MPI_Comm comm, MPI_Request *request)                           \
     {                                                                                       \
@@ -60,11 +60,11 @@ int PASTE(MPI_, F(Recv))(void *data, COUNT count, MPI_Datatype type, int from, i
         int result = NEXT(F(name))(data, count, type, from, tag, comm, request);            \
         END;                                                                                \
         note_peer(call, comm, from, tag);                                                   \
-        note_request(call, request, kind);                                                  \
+        note(call, request, kind);                                                          \
         return result;                                                                      \
     }
-IRECV(Irecv, NB_Irecv)
-IRECV(Recv_init, NB_Start_receive)
+IRECV(Irecv, note_request, NB_Irecv)
+IRECV(Recv_init, note_persistent, NB_Start_receive)
 
 int PASTE(MPI_, F(Sendrecv))(const void *data, COUNT count, MPI_Datatype type, int to, int tag,
                              void *into, COUNT room, MPI_Datatype into_type, int from, int from_tag,
@@ -153,7 +153,7 @@ int PASTE(MPI_, F(Imrecv))(void *data, COUNT count, MPI_Datatype type, MPI_Messa
         }                                                            \
         return result;                                               \
     }
-#define PERSISTENT(name, PARAMETERS, ARGUMENTS, SIZES)                              \
+#define PERSISTENT(name, starts, PARAMETERS, ARGUMENTS, SIZES)                      \
     int PASTE(MPI_, F(name))(LIST PARAMETERS, MPI_Info info, MPI_Request * request) \
     {                                                                               \
         BEGIN(name);                                                                \
@@ -161,16 +161,16 @@ int PASTE(MPI_, F(Imrecv))(void *data, COUNT count, MPI_Datatype type, MPI_Messa
         END;                                                                        \
         if (note_comm(call, comm)) {                                                \
             SIZES;                                                                  \
-            note_request(call, request, NB_Start_collective);                       \
+            note_persistent(call, request, PASTE(NB_, starts));                     \
         }                                                                           \
         return result;                                                              \
     }
 #define LIST(...) __VA_ARGS__
-#if MPI_VERSION >= 4
+#if NB_HAS_PERSISTENT
 #define COLLECTIVE(name, lower, PARAMETERS, ARGUMENTS, SIZES)  \
     PLAIN(name, PARAMETERS, ARGUMENTS, SIZES)                  \
     NONBLOCKING(PASTE(I, lower), PARAMETERS, ARGUMENTS, SIZES) \
-    PERSISTENT(PASTE(name, _init), PARAMETERS, ARGUMENTS, SIZES)
+    PERSISTENT(PASTE(name, _init), PASTE(I, lower), PARAMETERS, ARGUMENTS, SIZES)
 #else
 #define COLLECTIVE(name, lower, PARAMETERS, ARGUMENTS, SIZES) \
     PLAIN(name, PARAMETERS, ARGUMENTS, SIZES)                 \

@@ -223,12 +223,6 @@ static void take_out(struct nb_request *request)
     request_count--;
 }
 
-static int is_persistent(const struct nb_request *request)
-{
-    return request->code == NB_Start_send || request->code == NB_Start_receive ||
-           request->code == NB_Start_collective;
-}
-
 /* Its number; a persistent one gets one whenever it starts. */
 int nb_request_new(intptr_t handle, struct nb_request about)
 {
@@ -236,7 +230,7 @@ int nb_request_new(intptr_t handle, struct nb_request about)
         return -1;
     nb_lock(&requests_lock);
     about.handle = handle;
-    about.number = is_persistent(&about) ? -1 : next_number++;
+    about.number = about.persistent ? -1 : next_number++;
     if (2 * request_count < places || !grow())
         put(&about);
     nb_unlock(&requests_lock);
@@ -266,7 +260,7 @@ int nb_request_take(intptr_t handle, struct nb_request *about)
     if (request)
         *about = *request;
     int active = request && request->number >= 0;
-    if (request && is_persistent(request))
+    if (request && request->persistent)
         request->number = -1;
     else if (request)
         take_out(request);
@@ -278,7 +272,7 @@ int nb_request_take(intptr_t handle, struct nb_request *about)
 void nb_request_put_back(const struct nb_request *about)
 {
     nb_lock(&requests_lock);
-    struct nb_request *request = is_persistent(about) ? find(about->handle) : NULL;
+    struct nb_request *request = about->persistent ? find(about->handle) : NULL;
     if (request)
         request->number = about->number;
     else if (2 * request_count < places || !grow())

@@ -11,7 +11,7 @@ import pandas as pd
 
 from ...errors import InputError
 from ...mpi import KINDS, NUMBERS, Calls
-from .collectives import BY_SIZE, algorithm_name
+from .collectives import BY_SIZE, MAKERS, algorithm_name
 
 NOBODY = -2  # a peer: MPI_PROC_NULL, where a reader can tell it from MPI_ANY_SOURCE
 # Kinds that a schedule can have; of a collective there must be an algorithm, too.
@@ -19,17 +19,21 @@ _SCHEDULED = ("send", "receive", "both", "wait", "collective")
 # In these a rank waits for others: their time is no computation. The message that a probe finds is
 # received later, and what Startall begins has rows of its own.
 WAITS = ("MPI_Probe", "MPI_Mprobe", "MPI_Startall")
-# What else a program may call: it asks, describes data or makes communicators. All others of the
-# standard (one-sided calls, files, processes) are refused by name: their time is no computation.
-_LOCAL = re.compile(
-    "MPI_(Init|Init_thread|Finalize|Initialized|Finalized|Iprobe|Improbe|Request_free"
-    "|Request_get_status|Wtime|Wtick|Pcontrol|Abort|Get_(count|elements|address|version"
-    "|processor_name|library_version)(_x|_c)?|Address|Query_thread|Is_thread_main|Topo_test"
-    "|Dims_create|Alloc_mem|Free_mem|Buffer_(attach|detach)|Pack\\w*|Unpack\\w*"
-    "|(Type|Group|Op|Info|Attr|Keyval|Errhandler|Error|Status|Aint)_\\w+"
-    "|(Cart|Graph|Dist_graph)_\\w+|Intercomm_(create|merge)"
-    "|Comm_(?!(spawn|connect|accept|join))\\w+"
-    "|(Send|Bsend|Ssend|Rsend|Recv)_init)"
+# What else a program may call: it asks, describes data, or makes communicators and requests. All
+# others of the standard (one-sided calls, files, processes, partitioned messages) are refused by
+# name: their time is no computation.
+LOCAL = re.compile(
+    r"MPI_(Init|Init_thread|Finalize|Initialized|Finalized|Iprobe|Improbe|Request_free"
+    r"|Request_get_status\w*|Test_cancelled|Wtime|Wtick|Pcontrol|Abort|Get_(count|elements|address"
+    r"|version|processor_name|library_version)(_x|_c)?|Address|Query_thread|Is_thread_main"
+    r"|Topo_test|(Cart|Graph)dims?_get|Dims_create|(Alloc|Free)_mem|Buffer_(attach|detach)"
+    r"|Reduce_local|Register_datarep|Pack\w*|Unpack\w*|T_\w+|Add_error_\w+"
+    r"|(Type|Group|Op|Info|Attr|Keyval|Errhandler|Error|Status|Aint|Session)_\w+"
+    r"|(Cart|Graph|Dist_graph)_\w+|Intercomm_(create|merge)"
+    r"|Comm_(?!(spawn|connect|accept|join|create_from|idup_with))\w+"
+    r"|(Win|File)_(get|call|create_(errhandler|keyval)|delete_attr|free_keyval"
+    r"|set_(attr|errhandler|name|info)|attach|detach|shared_query)\w*|\w+_(c2f|f2c)\w*"
+    r"|(Send|Bsend|Ssend|Rsend|Recv|[A-Z](?!recv|send)\w*)_init)"
 )
 
 
@@ -74,11 +78,14 @@ def _named(table: pd.DataFrame) -> pd.DataFrame:
     """With `kind`, `begins` and `collective`; of MPI_Start what the persistent request is."""
     comes = (table["source"] >= 0) | (table["received_bytes"] > 0)  # what a receive says
     begun = pd.Series(np.where(comes, "Irecv", "Isend"), table.index)
-    # what a persistent collective is, nobody noted
-    starts = (table["call"] == "MPI_Start") & (table.get("kind", "") != "collective")
-    name = table["call"].str.removeprefix("MPI_").where(~starts, begun)
+    # of a request that is not known ("other"), and of older traces' collectives, nobody noted what
+    known = ~table.get("kind", begun).isin(["collective", "other"])
+    name = table["call"].str.removeprefix("MPI_")
+    name = name.mask((name == "Start") & known, begun)
     kind = name.map(KINDS).fillna("other")
     collective = name.str.removeprefix("I").str.capitalize().where(kind == "collective", "")
+    makes = name.isin(MAKERS) & (table["comm"] >= 0)
+    kind, collective = kind.mask(makes, "collective"), collective.mask(makes, name)
     return table.assign(kind=kind, begins=name.str.startswith("I"), collective=collective)
 
 
@@ -88,7 +95,7 @@ def _require_known(table: pd.DataFrame) -> None:
         ["", *BY_SIZE]
     )
     other = (table["kind"] == "other") & (
-        table["call"].isin(WAITS) | table["call"].str.fullmatch(_LOCAL)
+        table["call"].isin(WAITS) | table["call"].str.fullmatch(LOCAL)
     )
     counts = table.loc[~scheduled & ~other, "call"].value_counts()
     if len(counts):

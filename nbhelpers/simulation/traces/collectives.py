@@ -50,12 +50,23 @@ BY_SIZE: dict[str, Algorithm] = {
 }
 
 
+# All ranks of a communicator make another of it: they wait for each other, as in a barrier.
+MAKERS = (
+    *("Comm_dup", "Comm_dup_with_info", "Comm_create", "Comm_split", "Comm_split_type"),
+    *("Cart_create", "Cart_sub", "Graph_create", "Dist_graph_create", "Dist_graph_create_adjacent"),
+)
+
+
 def algorithm_name(collective: str) -> str:
     """The collective whose algorithm it takes: those with sizes for each rank take the plain
-    one's, with the mean of the sizes.
+    one's, with the mean of the sizes; those that make a communicator take a barrier's.
 
     >>> algorithm_name("Allgatherv"), algorithm_name("Reduce_scatter_block")
     ('Allgather', 'Reduce_scatter')
+    >>> algorithm_name("Alltoallw"), algorithm_name("Comm_split")
+    ('Alltoall', 'Barrier')
     """
+    if collective in MAKERS:
+        return "Barrier"
     plain = collective.removesuffix("_block")
-    return plain[:-1] if plain not in BY_SIZE and plain.endswith("v") else plain
+    return plain[:-1] if plain not in BY_SIZE and plain[-1:] in ("v", "w") else plain

@@ -115,7 +115,7 @@ def _instance(part: pd.DataFrame, members: tuple[int, ...]) -> Instance:
     name, count = str(part["collective"].iloc[0]), len(members)
     most = int(max(part["bytes"].max(), 0))
     came = int(max(part["received_bytes"].max(), 0))
-    if name in ("Alltoall", "Alltoallv"):
+    if name in ("Alltoall", "Alltoallv", "Alltoallw"):
         most = round(part["bytes"].clip(lower=0).mean() / count)
     elif name in ("Gatherv", "Allgatherv"):
         most = round(part["bytes"].clip(lower=0).mean())

@@ -58,9 +58,9 @@ def schedule_of_calls(
     Notes
     -----
     Calls that only ask (MPI_Comm_rank, MPI_Iprobe, a test that completes nothing) count as
-    computation, and so do those that make communicators. Time in a probe that waits counts as
-    none: the message is received later. A receive from anybody takes whom the
-    trace names, and anybody where it names no one.
+    computation. Those that make a communicator of another are barriers of its ranks. Time in a
+    probe that waits counts as none: the message is received later. A receive from anybody takes
+    whom the trace names, and anybody where it names no one.
 
     Examples
     --------
