@@ -67,12 +67,12 @@ static int read_record(struct goal_reader *reader, const struct part *part, cons
         return damaged(reader, place_in(part, record), "a peer that does not exist");
     if (size > INT64_MAX)
         return damaged(reader, place_in(part, record), "a size of 2^63 or more");
-    if (tag > INT32_MAX && !(any && tag == UINT32_MAX))
-        return damaged(reader, place_in(part, record), "a tag of 2^31 or more");
+    if (tag == UINT32_MAX && !any)
+        return damaged(reader, place_in(part, record), "a send with any tag");
     if (goal_push(&columns->kind, (int64_t)type) ||
         goal_push(&columns->peer, (int32_t)(uint32_t)peer) ||
         goal_push(&columns->size, (int64_t)size) ||
-        goal_push(&columns->tag, (int32_t)(uint32_t)tag) ||
+        goal_push(&columns->tag, tag == UINT32_MAX ? -1 : (int64_t)tag) ||
         goal_push(&columns->cpu, record[AT_CPU]) ||
         goal_push(&columns->nic, type == 3 ? 0 : record[AT_NIC]))
         return goal_fail(reader, GOAL_NO_MEMORY, 0, "", 0);

@@ -28,8 +28,7 @@ static int widen(struct goal_column *column)
     if (!wide)
         return GOAL_NO_MEMORY;
     for (int64_t i = 0; i < column->count; i++)
-        wide[i] = column->limit > INT32_MAX ? (int64_t)((uint32_t *)column->data)[i]
-                                            : ((int32_t *)column->data)[i];
+        wide[i] = nb_goal_value(column, i);
     free(column->data);
     column->data = (uint8_t *)wide;
     column->width = 8;

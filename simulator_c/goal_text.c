@@ -163,8 +163,9 @@ static int read_option(struct goal_reader *reader, struct statement *statement, 
         return goal_fail(reader, GOAL_OPTION_OF_CALC, reader->line, word.text, word.length);
     *seen |= which;
     if (which == 1)
-        return read_number(reader, INT32_MAX, statement->kind == 2, &statement->tag);
-    return read_number(reader, UINT8_MAX, 0, which == 2 ? &statement->cpu : &statement->nic);
+        return read_number(reader, INT64_MAX, statement->kind == 2, &statement->tag);
+    return which == 2 ? read_number(reader, INT32_MAX, 0, &statement->cpu)
+                      : read_number(reader, UINT8_MAX, 0, &statement->nic);
 }
 
 static int read_statement(struct goal_reader *reader, struct statement *statement)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from .schedule import ScheduleError
 
-_LIMITS = "sizes must stay below 2^63, tags below 2^31, ranks below 2^31, cpu and nic below 256"
+_LIMITS = "sizes and tags must stay below 2^63, ranks and cpu below 2^31, nic below 256"
 _PROBLEMS = {
     "NO_NUM_RANKS": (
         "'{word}' where `num_ranks` and a number belong",

@@ -48,7 +48,8 @@ def read_goal(path: str | Path) -> Schedule:
     Text: the dialect of the reference (Hoefler, Schneider, Lumsdaine, "LogGOPSim", LSAP 2010), with
     labels in any order, forward references, rank blocks in any order, options (tag, cpu, nic) in
     any order, and comments (`//` and `/* */`) wherever a blank may stand. `schedule.line` has the
-    line of each operation. A 0 stands for the peer and the tag of a calculation.
+    line of each operation. A 0 stands for the peer and the tag of a calculation. Tags of 2^31 and
+    more, and a rank's CPUs if one is beyond 255 (ATLAHS has both), are numbered anew from 0.
 
     Parameters
     ----------

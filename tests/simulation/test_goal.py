@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from nbhelpers.errors import InputError
-from nbhelpers.simulation import goal, patterns
+from nbhelpers.simulation import goal, patterns, simulate
 from nbhelpers.simulation.goal import read_goal, write_goal
 from nbhelpers.simulation.schedule import ANY, CALC, RECV, SEND, Schedule, ScheduleError
 
@@ -284,6 +284,30 @@ def test_the_binary_is_the_references(plan, tmp_path):
     same(read_goal(tmp_path / "y"), schedule_of(plan))
 
 
+def test_tags_and_cpus_of_any_size_are_numbered_anew(tmp_path):
+    """Tags of ATLAHS go beyond 2^31 and its CPUs beyond 255; only which are equal matters."""
+    rank_0 = "send 8b to 1 tag T2 cpu C2\nsend 9b to 1 tag T1\ncalc 5 cpu C1\n"
+    rank_1 = "recv 9b from 0 tag T1 cpu C2\nrecv 8b from 0 tag -1\ncalc 7 cpu C3\n"
+    text = f"{HEAD}{rank_0}}}\nrank 1 {{\n{rank_1}}}\n"
+    path, read = tmp_path / "x.goal", []
+    for names in ("0 1 1 2 3", f"5000000000 {2**62} 256 999 2000000000"):
+        written = text
+        for name, number in zip(("T1", "T2", "C1", "C2", "C3"), names.split()):
+            written = written.replace(name, number)
+        path.write_text(written)
+        read.append(read_goal(path))
+    assert read[1].tag.tolist() == [2, 1, 0, 1, -1, 0]
+    assert read[1].cpu.tolist() == [2, 0, 1, 1, 0, 2]  # from 0 in each rank
+    ends = [simulate(schedule).finish_ns.tolist() for schedule in read]
+    assert ends[0] == ends[1]
+    path.write_text("num_ranks 1\nrank 0 {\ncalc 1 cpu 300\n}\n")
+    assert read_goal(path).cpu.tolist() == [1]
+    several = "\n".join(f"calc 1 cpu {3 * number}" for number in range(257))
+    path.write_text(f"num_ranks 1\nrank 0 {{\n{several}\n}}\n")
+    with pytest.raises(ScheduleError, match="more than 256 CPUs"):
+        read_goal(path)
+
+
 def test_all_reference_cases():
     cases = {case["goal"]: case for case in reference_cases()}
     assert len(cases) > 50
@@ -347,8 +371,7 @@ def test_numbers_do_not_wrap(tmp_path: Path, text: str, line: int, number: int):
         (HEAD + "l1: recv 8b from -2" + TAIL, 3, 0, "negative"),
         (HEAD + "l1: send 8b to 1 tag -1" + TAIL, 3, 0, "negative"),
         (HEAD + "l1: calc -0" + TAIL, 3, 0, "'-0': a negative number"),
-        (HEAD + "l1: send 8b to 1 tag 2147483648" + TAIL, 3, 0, "too large"),
-        (HEAD + "l1: calc 8 cpu 256" + TAIL, 3, 0, "too large"),
+        (HEAD + "l1: calc 8 cpu 2147483648" + TAIL, 3, 0, "too large"),
         (HEAD + "l1: send 8b to 1 nic 256" + TAIL, 3, 0, "too large"),
         (HEAD + "l1: send 8 to 1" + TAIL, 3, 0, "'to' was not expected"),
         (HEAD + "l1: send 8b to" + TAIL, 3, 0, "'the end of the line' where a number"),
