@@ -49,6 +49,7 @@ VERBS = {
     "why": "all of these in a bounded time: verdicts, remedies, and a page",
     "ab": "is the new one of two builds, commands or settings better or worse, and by how much",
     "simulate": "what the noise would do to a program on very many CPUs",
+    "whatif": "how long a traced MPI program takes on another network, on more ranks, under noise",
     "compare": "studies of several machines side by side: what holds on which, and a page",
     "verify": "whether a study, a campaign or an artifact is whole, and which run is damaged",
     "lab": "open the notebooks in JupyterLab",
@@ -162,6 +163,19 @@ _OF_VERB: dict[str, tuple[click.Parameter, ...]] = {
     "lab": (
         _text("--profile", "NAME", "whose parameters the copies have: recorded, quick, …"),
         click.Argument(["options"], nargs=-1, metavar="[-- OPTION OF JUPYTERLAB ...]"),
+    ),
+    "whatif": (
+        click.Argument(["traces"], nargs=-1, required=True, metavar="TRACE ..."),
+        _number("--times", "K", "times as many ranks (folders of MPI calls)", 1),
+        _text("--network", "NAME", "whose LogGOPS parameters (default: the reference simulator's)"),
+        _text(
+            "--noise",
+            "NOISE",
+            "here (this machine, recorded now for 10 s; default), none, a recording's file, or"
+            " Hz x µs: 10x2500",
+        ),
+        _number("--seeds", "N", "replicates, each with other phases", 10),
+        _text("--perfetto", "FILE", "the run in the middle, for https://ui.perfetto.dev"),
     ),
     "compare": (click.Argument(["paths"], nargs=-1, metavar="A.zip B.zip ..."),),
     "verify": (click.Argument(["path"]),),

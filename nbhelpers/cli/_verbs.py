@@ -273,6 +273,33 @@ def simulate(arguments: SimpleNamespace) -> Answer:
     return Answer(summary, _rows(table))
 
 
+def whatif(arguments: SimpleNamespace) -> Answer:
+    from ..simulation import known_network
+    from ..simulation.whatif import noise_named, read_trace, reasons, whatif, write_timeline
+
+    if arguments.perfetto and len(arguments.traces) > 1:
+        raise InputError("one file for several traces", fix="give --perfetto with one trace")
+    name, noise = arguments.network or "reference", arguments.noise or "here"
+    network, lines, rows = known_network(name), [], []
+    schedules = [read_trace(path, arguments.times) for path in arguments.traces]
+    detours = noise_named(noise)
+    for path, schedule in zip(arguments.traces, schedules):
+        row, result = whatif(schedule, network, detours, arguments.seeds)
+        why = reasons(result)
+        shares = why.groupby("what")["share"].sum().sort_values(ascending=False)
+        spent = ", ".join(f"{what} {share:.0%}" for what, share in shares.items())
+        said = f"{path}: {row['ranks']:,} ranks take {row['ideal_ms']:.4g} ms on {name}"
+        if detours:
+            said += f", and under noise ({noise}) {row['median']:.3g} times as long"
+            said += f" ({row['low']:.3g} to {row['high']:.3g}, 95 % over {row['seeds']} seeds)"
+        lines += [f"{said}.", f"critical path: {spent}", why.head(12).round(4).to_string(), ""]
+        rows.append({"trace": path, "network": name, "noise": noise, **row, "why": _rows(why)})
+    if arguments.perfetto:
+        written = write_timeline(result, arguments.perfetto)
+        lines.append(f"for https://ui.perfetto.dev: {_relative(written)}")
+    return Answer("\n".join(lines).rstrip(), rows)
+
+
 def lab(arguments: SimpleNamespace) -> None:
     """Replaces this process by JupyterLab."""
     from ..lab import open_lab

@@ -58,6 +58,11 @@ def replicate(
         return call(noise.with_seed(int(drawn))).makespan_ns
 
     noise.tables()  # the traces' tables, once for all threads
-    seeds = np.random.SeedSequence(seed).generate_state(int(n))
+    seeds = seeds_of(n, seed)
     with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
         return np.array(list(each(pool.map(one, seeds), "simulating", "replicates", len(seeds))))
+
+
+def seeds_of(n: int, seed: int = 0) -> np.ndarray:
+    """The seeds of n replicates, in order."""
+    return np.random.SeedSequence(seed).generate_state(int(n))

@@ -1,0 +1,199 @@
+"""What a traced program would do elsewhere: on another network, on more ranks, under noise.
+
+Owns how a trace is read whatever it is, how noise is named in a word, what the critical path
+consists of, and the file for the Perfetto viewer.
+"""
+
+import re
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ..errors import InputError
+from ..files import write_json
+from ..mpi import read_calls
+from ..statistics import bootstrap_interval
+from .detours import Detours, periodic
+from .engine import simulate
+from .goal import read_goal
+from .loggops import LogGOPS
+from .machines import spread_over, traces_of
+from .replicates import replicate, seeds_of
+from .result import Result
+from .schedule import Schedule
+from .traces import schedule_of_calls
+
+_SIGNATURE = re.compile(r"([\d.]+) ?(?:Hz)? ?[x×] ?([\d.]+) ?(?:us|µs)?")
+_MOST_DRAWN, _MOST_RANKS = 100_000, 16  # operations; then the ranks with most of the path
+_NOISE_TRACK = 1000
+
+
+def read_trace(path: str | Path, times: int = 1) -> Schedule:
+    """A schedule from a folder of our own MPI layer (`nbhelpers.mpi.CallTrace`) or a GOAL file.
+
+    Parameters
+    ----------
+    path
+        The folder of a run, or the file.
+    times
+        So many times the ranks, for a folder: see `schedule_of_calls`.
+
+    Raises
+    ------
+    InputError
+        What the readers find, or `times` for a file.
+    """
+    if Path(path).is_dir():
+        return schedule_of_calls(read_calls(path), times=times, name=str(path))
+    if times > 1:
+        raise InputError(
+            f"{times} times as many ranks as in a GOAL file",
+            where=path,
+            why="it does not say which of its messages are a collective's, to be made anew",
+            fix="give the folder of a run that nbhelpers.mpi.CallTrace wrote",
+        )
+    return read_goal(path)
+
+
+def noise_named(name: str) -> list[Detours]:
+    """Noise by a word: "none"; "here" records this machine now, for 10 s; a recording's file; or
+    frequency × duration in Hz and µs.
+
+    Examples
+    --------
+    >>> [round(trace.overhead, 3) for trace in noise_named("10 Hz x 2500 us")]
+    [0.025]
+    """
+    if name == "none":
+        return []
+    if name == "here" or Path(name).is_file():
+        return traces_of(None if name == "here" else name)
+    numbers = _SIGNATURE.fullmatch(name)
+    try:
+        return [periodic(*map(float, numbers.groups()))] if numbers else _unknown(name)
+    except ValueError:
+        return _unknown(name)
+
+
+def _unknown(name: str) -> list[Detours]:
+    raise InputError(
+        f"no noise is called '{name}'",
+        fix="here, none, the file of a recording, or a frequency (Hz) × duration (µs): 10x2500",
+    )
+
+
+def whatif(
+    schedule: Schedule,
+    network: LogGOPS = LogGOPS(),
+    traces: Sequence[Detours] = (),
+    seeds: int = 10,
+) -> tuple[dict[str, Any], Result]:
+    """How long a schedule takes, without noise and under it.
+
+    Parameters
+    ----------
+    schedule
+        See `read_trace`.
+    network
+        The network's parameters.
+    traces
+        Noise of one machine (`noise_named`); each rank draws which it has, and its phase.
+    seeds
+        Replicates, each with other phases.
+
+    Returns
+    -------
+    `ranks`, `messages`, `ideal_ms` (without noise) and under noise the slow-down: `median`, `low`,
+    `high` (95 % bootstrap interval of the median), `least`, `most`, `seeds`. And one run with its
+    critical path: of the replicates the one in the middle, without noise the only one.
+    """
+    call = partial(simulate, schedule, network)
+    ideal = call(critical_path=not traces)
+    row = {"ranks": schedule.ranks, "messages": schedule.messages}
+    row |= {"ideal_ms": ideal.makespan_ns / 1e6}
+    if not traces:
+        return row, ideal
+    noise = spread_over(traces, schedule.ranks)
+    took = replicate(call, noise, seeds)
+    found = took / ideal.makespan_ns
+    low, high = bootstrap_interval(found, "median") if seeds > 1 else (np.nan, np.nan)
+    row |= {"median": float(np.median(found)), "low": low, "high": high, "seeds": seeds}
+    middle = int(np.argsort(took, kind="stable")[(seeds - 1) // 2])
+    return row, call(noise.with_seed(int(seeds_of(seeds)[middle])), critical_path=True)
+
+
+def reasons(result: Result) -> pd.DataFrame:
+    """What the critical path of a run consists of, the largest part first.
+
+    Parameters
+    ----------
+    result
+        Of `whatif`, or of `simulate(…, critical_path=True)`.
+
+    Returns
+    -------
+    `what` (computation, messages or noise), `where` (a rank; of a message "from → to"; of noise
+    the rank and its source), `ms`, `share` (of the run's time).
+
+    Examples
+    --------
+    >>> from nbhelpers.simulation import patterns
+    >>> reasons(simulate(patterns.dissemination(2, 1), critical_path=True))["where"].tolist()
+    ['1 → 0']
+    """
+    path, schedule = result.path(), result.schedule
+    sends = (path["via"] == "network").to_numpy()
+    peer = schedule.peer[np.where(sends, schedule.rank_start[path["rank"]] + path["op"], 0)]
+    link = (path["rank"].astype(str) + " → " + pd.Series(peer).astype(str)).where(sends)
+    link = link.where(path["what"] != "reception", link.shift())  # of the message that came
+    what = np.where(path["what"] == "calc", "computation", "messages")
+    where = link.fillna("rank " + path["rank"].astype(str))
+    parts = [pd.DataFrame({"what": what, "where": where, "ms": path["clean_ns"] / 1e6})]
+    if result.noise is not None:
+        hits = result.struck()
+        of = "rank " + hits["rank"].astype(str) + ": " + hits["source"].astype(str)
+        parts.append(pd.DataFrame({"what": "noise", "where": of, "ms": hits["path_ns"] / 1e6}))
+    table = pd.concat(parts).groupby(["what", "where"], as_index=False)["ms"].sum()
+    table = table[table["ms"] > 0].sort_values("ms", ascending=False, ignore_index=True)
+    return table.assign(share=table["ms"] / (result.makespan_ns / 1e6))
+
+
+def write_timeline(result: Result, path: str | Path) -> Path:
+    """Write a simulated run for https://ui.perfetto.dev: first the critical path, then each rank
+    with its CPUs and its noise. Of a long run the 16 ranks that are most on the path.
+
+    Parameters
+    ----------
+    result
+        As for `reasons`.
+    path
+        File to write, JSON.
+    """
+    along = result.path()
+    most = along["rank"].value_counts().index[:_MOST_RANKS].to_numpy()
+    drawn = result.timeline(most if len(result.schedule) > _MOST_DRAWN else None)
+    drawn = drawn[drawn["what"] != "message"]
+    steps = [
+        _slice(0, 0, f"rank {row.rank}: {row.what}", row.begin_ns, row.end_ns, via=row.via)
+        for row in along.itertuples()
+    ]
+    for row in drawn.itertuples():
+        track = _NOISE_TRACK if row.what == "detour" else int(row.cpu)
+        about = {"peer": int(row.peer), "size": int(row.size), "noise_ns": row.noise_ns}
+        name = row.source or row.what
+        steps.append(_slice(int(row.rank) + 1, track, name, row.start_ns, row.end_ns, **about))
+    names = {0: "critical path"} | {int(r) + 1: f"rank {r}" for r in drawn["rank"].unique()}
+    named = [
+        {"ph": "M", "name": "process_name", "pid": number, "args": {"name": name}}
+        for number, name in names.items()
+    ]
+    return write_json(path, {"displayTimeUnit": "ns", "traceEvents": [*named, *steps]}, indent=None)
+
+
+def _slice(process: int, track: int, name: str, start_ns: float, end_ns: float, **about: Any):
+    times = {"ts": start_ns / 1e3, "dur": (end_ns - start_ns) / 1e3}
+    return {"ph": "X", "pid": process, "tid": track, "name": name, **times, "args": about}
