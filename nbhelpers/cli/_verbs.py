@@ -281,9 +281,9 @@ def whatif(arguments: SimpleNamespace) -> Answer:
         raise InputError("one file for several traces", fix="give --perfetto with one trace")
     name, noise = arguments.network or "reference", arguments.noise or "here"
     network, lines, rows = known_network(name), [], []
-    schedules = [read_trace(path, arguments.times) for path in arguments.traces]
+    found = [read_trace(path, arguments.times) for path in arguments.traces]
     detours = noise_named(noise)
-    for path, schedule in zip(arguments.traces, schedules):
+    for path, (schedule, notes) in zip(arguments.traces, found):
         row, result = whatif(schedule, network, detours, arguments.seeds)
         why = reasons(result)
         shares = why.groupby("what")["share"].sum().sort_values(ascending=False)
@@ -292,8 +292,9 @@ def whatif(arguments: SimpleNamespace) -> Answer:
         if detours:
             said += f", and under noise ({noise}) {row['median']:.3g} times as long"
             said += f" ({row['low']:.3g} to {row['high']:.3g}, 95 % over {row['seeds']} seeds)"
-        lines += [f"{said}.", f"critical path: {spent}", why.head(12).round(4).to_string(), ""]
-        rows.append({"trace": path, "network": name, "noise": noise, **row, "why": _rows(why)})
+        lines += [f"{said}.", f"critical path: {spent}", why.head(12).round(4).to_string(), *notes]
+        about = {"trace": path, "network": name, "noise": noise, "notes": notes}
+        rows.append(about | row | {"why": _rows(why)})
     if arguments.perfetto:
         written = write_timeline(result, arguments.perfetto)
         lines.append(f"for https://ui.perfetto.dev: {_relative(written)}")

@@ -53,8 +53,8 @@ class Calls:
     table
         One row a call, sorted by `rank` and `start_ns`. `call` is as the program calls it
         ("MPI_Send"); what MPI_Start begins of a persistent collective is called as the nonblocking
-        one that it stands for ("MPI_Ibcast"). `kind` is send, receive, both, wait, collective or other. `start_ns` and
-        `end_ns` (int64) count from the first end of an MPI_Init on that node. `peer` (to whom, or
+        one that it stands for ("MPI_Ibcast"). `kind` is send, receive, both, wait, collective or
+        other. `start_ns` and `end_ns` (int64) count from the first end of an MPI_Init on that node. `peer` (to whom, or
         from whom it may come), `source` (from whom it came) and `root` are ranks of
         MPI_COMM_WORLD; −1: none, any, or not known; a peer of −2: none (MPI_PROC_NULL).
         `bytes` are sent or contributed. The row of a receive has `source`, `received_tag` and

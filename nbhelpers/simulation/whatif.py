@@ -25,22 +25,25 @@ from .machines import spread_over, traces_of
 from .replicates import replicate, seeds_of
 from .result import Result
 from .schedule import Schedule
-from .traces import schedule_of_calls
+from .traces import asking, schedule_of_calls
 
 _SIGNATURE = re.compile(r"([\d.]+) ?(?:Hz)? ?[x×] ?([\d.]+) ?(?:us|µs)?")
 _MOST_DRAWN, _MOST_RANKS = 100_000, 16  # operations; then the ranks with most of the path
 _NOISE_TRACK = 1000
+_MUCH = 0.01  # of the computation, of a call that only asks
 
 
-def read_trace(path: str | Path, times: int = 1) -> Schedule:
-    """A schedule from a folder of our own MPI layer (`nbhelpers.mpi.CallTrace`) or a GOAL file.
+def read_trace(path: str | Path, times: int = 1) -> tuple[Schedule, list[str]]:
+    """A schedule, and a sentence for each thing to know of it: from a folder of our own MPI layer
+    (`nbhelpers.mpi.CallTrace`), or from a GOAL file.
 
     Parameters
     ----------
     path
         The folder of a run, or the file.
     times
-        So many times the ranks, for a folder: see `schedule_of_calls`.
+        So many times the ranks, for a folder; their computations are drawn from the traced ones:
+        see `schedule_of_calls`.
 
     Raises
     ------
@@ -48,7 +51,13 @@ def read_trace(path: str | Path, times: int = 1) -> Schedule:
         What the readers find, or `times` for a file.
     """
     if Path(path).is_dir():
-        return schedule_of_calls(read_calls(path), times=times, name=str(path))
+        calls = read_calls(path)
+        schedule = schedule_of_calls(calls, times=times, drawn=0, name=str(path))
+        asked = asking(calls)
+        said = [
+            f"{name}: {share:.0%} of what counts as computation." for name, share in asked.items()
+        ]
+        return schedule, [*calls.notes, *said[: int((asked > _MUCH).sum())]]
     if times > 1:
         raise InputError(
             f"{times} times as many ranks as in a GOAL file",
@@ -56,7 +65,7 @@ def read_trace(path: str | Path, times: int = 1) -> Schedule:
             why="it does not say which of its messages are a collective's, to be made anew",
             fix="give the folder of a run that nbhelpers.mpi.CallTrace wrote",
         )
-    return read_goal(path)
+    return read_goal(path), []
 
 
 def noise_named(name: str) -> list[Detours]:

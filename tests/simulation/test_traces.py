@@ -13,7 +13,7 @@ from nbhelpers.errors import InputError
 from nbhelpers.mpi import KINDS, NUMBERS, Calls
 from nbhelpers.simulation import LogGOPS, patterns, simulate
 from nbhelpers.simulation.schedule import CALC, SEND
-from nbhelpers.simulation.traces import schedule_of_calls
+from nbhelpers.simulation.traces import asking, schedule_of_calls
 from nbhelpers.simulation.traces.collectives import BY_SIZE
 
 from .dataflow import knowledge
@@ -189,6 +189,29 @@ def test_more_ranks_copy_messages_and_make_collectives_anew():
     assert all(known == set(range(8)) for known in knowledge(schedule))
     within = schedule_of_calls(rows_and_columns(), times=2)
     assert [len(known) for known in knowledge(within)] == [4] * 8
+
+
+def test_ranks_of_copied_blocks_differ_as_the_turns_of_a_traced_one():
+    turns = [500, 900, 700]
+    program = [(name, ns, {"bytes": 8}) for ns in turns for name in ("Barrier", "Allreduce")]
+    program[1::2] = [(name, 10, columns) for name, _, columns in program[1::2]]
+    schedule = schedule_of_calls(of_programs(program, program), times=40, drawn=1)
+    work = schedule.column("size")[schedule.kind == CALC].reshape(80, -1)
+    work = np.array([rank[rank > 0] for rank in work])
+    assert (work[:2] == [500, 10, 900, 10, 700, 10]).all()
+    assert (work[:, 1::2] == 10).all()  # between the other two calls
+    assert {*work[2:, 2]} == {700, 900} and (work[2:, 0] == 500).all()  # the first has no like
+    assert len({*map(tuple, work)}) > 2
+
+
+def test_what_a_loop_of_tests_took_is_known():
+    request = {"request": 5}
+    polls = [("Test", 20, {}), ("Test", 20, {})]
+    program = [("Init", 0, {}), ("Ibarrier", 60, request), *polls, ("Wait", 40, {}, 5)]
+    program.append(("Finalize", 30, {}))
+    found = asking(of_programs(program, program))
+    # of 60 + 40 + 40 + 30 ns between calls and two tests of 10 ns
+    assert found.to_dict() == {"MPI_Test": pytest.approx(20 / 190)}
 
 
 def test_what_tracing_took_comes_off_the_computation():

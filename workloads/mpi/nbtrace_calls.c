@@ -50,14 +50,16 @@ static void remember(struct nb_call *call, const MPI_Request *request, int kind,
 {
     if (!call)
         return;
-    struct nb_request about = {.comm = call->comm,
-                               .code = kind,
-                               .peer = call->peer,
-                               .tag = call->tag,
-                               .root = call->root,
-                               .persistent = persistent,
-                               .bytes = call->bytes,
-                               .received_bytes = call->received_bytes};
+    struct nb_request about = {
+        .comm = call->comm,
+        .code = kind,
+        .peer = call->peer,
+        .tag = call->tag,
+        .root = call->root,
+        .persistent = persistent,
+        .bytes = call->bytes,
+        .received_bytes = call->received_bytes
+    };
     call->request = nb_request_new(HANDLE(*request), about);
 }
 

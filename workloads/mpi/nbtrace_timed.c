@@ -13,18 +13,18 @@ typedef word any_call(word, word, word, word, word, word, word, word, word, word
                       word);
 
 #define CALL(name)
-#define ONLY_TIMED(name)                                                                          \
-    int nb_timed_##name(word a, word b, word c, word d, word e, word f, word g, word h, word i,   \
-                        word j, word k, word l, word m, word n) __asm__("MPI_" #name);            \
-    int nb_timed_##name(word a, word b, word c, word d, word e, word f, word g, word h, word i,   \
-                        word j, word k, word l, word m, word n)                                   \
-    {                                                                                             \
-        static void *found;                                                                       \
-        if (!found)                                                                               \
-            found = nb_find("PMPI_" #name);                                                       \
-        BEGIN(name);                                                                              \
-        int result = (int)(*(any_call **)&found)(a, b, c, d, e, f, g, h, i, j, k, l, m, n);       \
-        END;                                                                                      \
-        return result;                                                                            \
+#define ONLY_TIMED(name)                                                                        \
+    int nb_timed_##name(word a, word b, word c, word d, word e, word f, word g, word h, word i, \
+                        word j, word k, word l, word m, word n) __asm__("MPI_" #name);          \
+    int nb_timed_##name(word a, word b, word c, word d, word e, word f, word g, word h, word i, \
+                        word j, word k, word l, word m, word n)                                 \
+    {                                                                                           \
+        static void *found;                                                                     \
+        if (!found)                                                                             \
+            found = nb_find("PMPI_" #name);                                                     \
+        BEGIN(name);                                                                            \
+        int result = (int)(*(any_call **)&found)(a, b, c, d, e, f, g, h, i, j, k, l, m, n);     \
+        END;                                                                                    \
+        return result;                                                                          \
     }
 #include "nbtrace_names.h"

@@ -5,6 +5,6 @@ from typing import TYPE_CHECKING
 from ... import lazily
 
 if TYPE_CHECKING:
-    from .schedules import schedule_of_calls
+    from .schedules import asking, schedule_of_calls
 else:
     __all__, __getattr__, __dir__ = lazily(__name__)

@@ -25,6 +25,7 @@ def schedule_of_calls(
     calls: Calls,
     *,
     times: int = 1,
+    drawn: int | None = None,
     call_ns: float = 0.0,
     name: str = "traced run",
 ) -> Schedule:
@@ -38,6 +39,11 @@ def schedule_of_calls(
         Extrapolate to so many times the ranks: messages between two ranks are copied for each block
         of ranks, collectives of all ranks are made anew over all (Hoefler et al. 2010). Weak
         scaling: each rank computes as long as before.
+    drawn
+        A seed: in the copied blocks each computation is drawn from those of the same rank between
+        the same two calls (their partner, bytes and tag), so that ranks differ as the traced ones
+        do from turn to turn (after Cornebize and Legrand 2021). None: the same times in every
+        block.
     call_ns
         What noting one call took the program; it is taken off the computation before the call.
     name
@@ -84,7 +90,7 @@ def schedule_of_calls(
     instances = matched_collectives(traced)
     ranks = _programs(traced, call_ns)
     check_messages(_messages(ranks))
-    return _Laying(ranks, traced.ranks, int(times), name).laid(instances)
+    return _Laying(ranks, traced.ranks, int(times), name, drawn).laid(instances)
 
 
 # --- one rank -------------------------------------------------------------------------------------
@@ -107,6 +113,7 @@ class _Program:
     doors: list[tuple[int, int]] = field(default_factory=list)  # of each collective
     requests: dict[int, int] = field(default_factory=dict)  # open: request -> operation
     before: list[tuple[int, bool]] = field(default_factory=list)  # what comes next waits for
+    alike: dict[tuple, list[int]] = field(default_factory=dict)  # computations between like calls
 
     def add(self, kind: int, size: int, peer: int = 0, tag: int = 0) -> int:
         self.kind.append(kind)
@@ -143,17 +150,39 @@ def _programs(traced: Calls, call_ns: float) -> list[_Program]:
     completed = traced.waits.groupby("row")["request"].apply(list).to_dict()
     tags: dict[tuple[int, int], int] = {}
     programs = [_Program(tags) for _ in range(traced.ranks)]
-    ends = [0] * traced.ranks
+    ends, last = [0] * traced.ranks, [()] * traced.ranks
     for row in table.itertuples():
         program = programs[row.rank]
         if row.call in WAITS:
             ends[row.rank] += row.end_ns - row.start_ns
         if not _acts(row, completed):
             continue
-        program.work(row.start_ns - ends[row.rank] - call_ns)
-        ends[row.rank] = row.end_ns
+        work = program.work(row.start_ns - ends[row.rank] - call_ns)
+        this = (row.call, row.peer, row.bytes, row.tag, row.comm)
+        program.alike.setdefault((last[row.rank], this), []).append(work)
+        ends[row.rank], last[row.rank] = row.end_ns, this
         _call(program, row, completed.get(row.Index, []))
     return programs
+
+
+def asking(calls: Calls) -> pd.Series:
+    """What calls that only ask took, by call, the largest first: a share of the computation, as
+    which it counts. Of a program that waits in a loop of MPI_Test or MPI_Iprobe it is much.
+
+    Parameters
+    ----------
+    calls
+        As of `schedule_of_calls`.
+    """
+    table = checked_calls(calls).table
+    took = table["end_ns"] - table["start_ns"]
+    waits = table.index.isin(calls.waits["row"]) | table["call"].isin(WAITS)
+    acts = table["kind"].isin(["send", "receive", "both", "collective"]) | waits
+    inside = ~table["call"].isin(["MPI_Init", "MPI_Init_thread", "MPI_Finalize"])
+    region = table.groupby("rank").agg(begin=("end_ns", "min"), end=("start_ns", "max"))
+    computed = (region["end"] - region["begin"]).sum() - took[acts & inside].sum()
+    asked = took[~acts & inside].groupby(table["call"]).sum()
+    return (asked / max(computed, 1)).sort_values(ascending=False)
 
 
 def _acts(row: Any, completed: Mapping[int, list]) -> bool:
@@ -236,8 +265,11 @@ def _messages(programs: list[_Program]) -> pd.DataFrame:
 class _Laying:
     """The arrays of a schedule while collectives are laid between the ranks' own operations."""
 
-    def __init__(self, programs: list[_Program], ranks: int, times: int, name: str):
+    def __init__(
+        self, programs: list[_Program], ranks: int, times: int, name: str, drawn: int | None
+    ):
         self.ranks, self.times, self.name = ranks, times, name
+        self.draws = None if drawn is None else np.random.default_rng(drawn)
         self.programs, self.tags = programs, len(programs[0].tags)
         self.base = np.tile([len(one.kind) for one in programs], times)
         self.inner = np.zeros(ranks * times, np.int64)  # of collectives, so far
@@ -305,6 +337,10 @@ class _Laying:
                 moved = (arrays["kind"] != CALC) & (arrays["peer"] != ANY)
                 for name in columns:
                     columns[name][at] = arrays[name]
+                if block and self.draws is not None:
+                    for places in map(np.array, one.alike.values()):
+                        found = self.draws.choice(arrays["size"][places], len(places))
+                        columns["size"][first + places] = found
                 columns["peer"][at] += moved * block * self.ranks
                 done.append((pairs[0] + first).T)
                 begun.append((pairs[1] + first).T)
