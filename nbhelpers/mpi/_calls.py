@@ -54,8 +54,9 @@ class Calls:
         One row a call, sorted by `rank` and `start_ns`. `call` is as the program calls it
         ("MPI_Send"); what MPI_Start begins of a persistent collective is called as the nonblocking
         one that it stands for ("MPI_Ibcast"). `kind` is send, receive, both, wait, collective or
-        other. `start_ns` and `end_ns` (int64) count from the first end of an MPI_Init on that node. `peer` (to whom, or
-        from whom it may come), `source` (from whom it came) and `root` are ranks of
+        other. `start_ns` and `end_ns` (int64) count from the first end of an MPI_Init on that
+        node. `peer` (to whom, or from whom it may come), `source` (from whom it came) and `root`
+        are ranks of
         MPI_COMM_WORLD; −1: none, any, or not known; a peer of −2: none (MPI_PROC_NULL).
         `bytes` are sent or contributed. The row of a receive has `source`, `received_tag` and
         `received_bytes` of its message, which a wait completed later; `received_bytes` of a wait
