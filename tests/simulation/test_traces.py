@@ -204,6 +204,20 @@ def test_ranks_of_copied_blocks_differ_as_the_turns_of_a_traced_one():
     assert len({*map(tuple, work)}) > 2
 
 
+def test_a_collective_among_neighbours_is_its_messages():
+    """Their rows stand behind its own, and take no time; without them it is refused."""
+    around = [("Neighbor_allgather", 700, {"bytes": 8}), ("Isend", 0, send(1, 8, request=1))]
+    around += [("Irecv", 0, receive(1, 8, request=2)), ("Waitall", 0, {}, 1, 2)]
+    calls = of_programs(around, [("Sendrecv", 5700, send(0, 8) | receive(0, 8))])
+    table = calls.table
+    at = table["rank"].eq(0) & table["call"].ne("MPI_Neighbor_allgather")
+    table.loc[at, ["start_ns", "end_ns"]] = table["end_ns"].iloc[0]
+    table["received_tag"] = 0
+    found = simulate(schedule_of_calls(calls), NETWORK)
+    # rank 1 sends, then its CPU takes what came while it computed
+    assert found.finish_ns.tolist() == [5700 + 1207, 5700 + 100 + 107]
+
+
 def test_what_a_loop_of_tests_took_is_known():
     request = {"request": 5}
     polls = [("Test", 20, {}), ("Test", 20, {})]

@@ -88,6 +88,7 @@ void nb_comm_copied(MPI_Comm original, MPI_Comm copy);
 void nb_comm_gone(intptr_t handle);
 void nb_comms_begin(const char *folder);
 
+int nb_request_numbers(int count);
 int nb_request_new(intptr_t handle, struct nb_request about);
 int nb_request_again(intptr_t handle, struct nb_request *about);
 int nb_request_take(intptr_t handle, struct nb_request *about);

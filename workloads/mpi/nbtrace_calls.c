@@ -156,10 +156,16 @@ static int64_t sum_of(const int *counts, const MPI_Datatype *types, int count)
     return total;
 }
 
+static int topology(MPI_Comm comm)
+{
+    int kind = MPI_UNDEFINED;
+    NEXT(Topo_test)(comm, &kind);
+    return kind;
+}
+
 static int neighbours(MPI_Comm comm, int out)
 {
-    int kind = MPI_UNDEFINED, number = 0, to = 0, weighted = 0;
-    NEXT(Topo_test)(comm, &kind);
+    int kind = topology(comm), number = 0, to = 0, weighted = 0;
     if (kind == MPI_CART) {
         NEXT(Cartdim_get)(comm, &number);
         return 2 * number;
@@ -169,6 +175,51 @@ static int neighbours(MPI_Comm comm, int out)
     else if (kind == MPI_DIST_GRAPH)
         NEXT(Dist_graph_neighbors_count)(comm, &number, &to, &weighted);
     return kind == MPI_DIST_GRAPH && out ? to : number;
+}
+
+enum { NEIGHBOUR_TAG = 1 << 30 };
+struct sides {
+    int ins, outs, *from, *to; /* their ranks in the communicator, in the standard's order */
+};
+
+/* `room`: 2 * (ins + outs) ints. */
+static struct sides neighbour_ranks(MPI_Comm comm, int ins, int outs, int *room)
+{
+    struct sides sides = {ins, outs, room, room + ins};
+    int kind = topology(comm);
+    if (kind == MPI_DIST_GRAPH) {
+        int *weights = room + ins + outs;
+        NEXT(Dist_graph_neighbors)(comm, ins, sides.from, weights, outs, sides.to, weights + ins);
+        return sides;
+    }
+    sides.to = sides.from;
+    if (kind == MPI_GRAPH)
+        NEXT(Graph_neighbors)(comm, own_rank(comm), ins, sides.from);
+    for (int i = 0; kind == MPI_CART && i < ins / 2; i++)
+        NEXT(Cart_shift)(comm, i, 1, sides.from + 2 * i, sides.from + 2 * i + 1);
+    return sides;
+}
+
+/* One message of a collective among neighbours, behind its record: it takes no time. */
+static void note_neighbour(const struct nb_call *call, int code, int number, int rank,
+                           int64_t bytes)
+{
+    struct nb_call *one = nb_new_record(code, call->end);
+    if (!one)
+        return;
+    one->end = call->end;
+    one->comm = call->comm;
+    one->request = number;
+    int world = nb_rank_in_world(nb_comm_numbered(call->comm), rank);
+    if (code == NB_Isend) {
+        one->peer = world;
+        one->tag = NEIGHBOUR_TAG;
+        one->bytes = world < 0 ? 0 : bytes;
+    } else if (world >= 0) {
+        one->peer = one->source = world;
+        one->tag = one->received_tag = NEIGHBOUR_TAG;
+        one->received_bytes = bytes;
+    }
 }
 
 /* --- calls that count elements ---------------------------------------------------------------- */

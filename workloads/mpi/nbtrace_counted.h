@@ -264,32 +264,66 @@ COLLECTIVE(Alltoallw, alltoallw, (BUFFERS_W, MPI_Comm comm),
                                       : F(sum_of)(counts, types, size_of(comm)),
                  F(sum_of)(rooms, to_types, size_of(comm))))
 
-/* With its neighbours only; their ranks are not recorded. */
+/* With its neighbours only: behind the record of a blocking one stand its messages and their end.
+ * `vary`: 0 all have the first count and type, 1 the counts differ, 2 the types, too. */
+struct F(part) {
+    const COUNT *counts;
+    const MPI_Datatype *types;
+    int vary;
+};
+
+static int64_t F(part_bytes)(struct F(part) part, int i)
+{
+    return nb_bytes(part.counts[part.vary ? i : 0], part.types[part.vary > 1 ? i : 0]);
+}
+
+static void F(among_neighbours)(struct nb_call *call, MPI_Comm comm, struct F(part) given,
+                                struct F(part) gotten)
+{
+    int ins = neighbours(comm, 0), outs = neighbours(comm, 1);
+    int *room = (int *)malloc((size_t)(2 * (ins + outs) + 1) * sizeof *room);
+    struct sides sides = room ? neighbour_ranks(comm, ins, outs, room) : (struct sides){0};
+    for (int i = 0; i < sides.outs; i++)
+        call->bytes += F(part_bytes)(given, i);
+    for (int i = 0; i < sides.ins; i++)
+        call->received_bytes += F(part_bytes)(gotten, i);
+    int blocking = call->call >= NB_Neighbor_allgather && call->call <= NB_Neighbor_alltoallw;
+    int first = blocking ? nb_request_numbers(ins + outs) : 0;
+    for (int i = 0; blocking && i < sides.outs; i++)
+        note_neighbour(call, NB_Isend, first + i, sides.to[i], F(part_bytes)(given, i));
+    for (int i = 0; blocking && i < sides.ins; i++)
+        note_neighbour(call, NB_Irecv, first + outs + i, sides.from[i], F(part_bytes)(gotten, i));
+    if (blocking)
+        note_neighbour(call, NB_Waitall, -1, -1, 0);
+    for (int i = 0; blocking && i < sides.outs; i++)
+        note_neighbour(call, NB_Completed, first + i, -1, 0);
+    for (int i = 0; blocking && i < sides.ins; i++)
+        note_neighbour(call, NB_Completed, first + outs + i, sides.from[i],
+                       F(part_bytes)(gotten, i));
+    free(room);
+}
+
+#define PART(counts, types, vary) ((struct F(part)){counts, types, vary})
 COLLECTIVE(Neighbor_allgather, neighbor_allgather, (BUFFERS, MPI_Comm comm),
            (data, count, type, into, room, to_type, comm),
-           sizes(call, nb_bytes(count, type),
-                 nb_bytes((int64_t)room *neighbours(comm, 0), to_type)))
+           F(among_neighbours)(call, comm, PART(&count, &type, 0), PART(&room, &to_type, 0)))
 COLLECTIVE(Neighbor_allgatherv, neighbor_allgatherv,
            (const void *data, COUNT count, MPI_Datatype type, void *into, const COUNT rooms[],
             const PLACE places[], MPI_Datatype to_type, MPI_Comm comm),
            (data, count, type, into, rooms, places, to_type, comm),
-           sizes(call, nb_bytes(count, type),
-                 nb_bytes(F(sum)(rooms, neighbours(comm, 0)), to_type)))
+           F(among_neighbours)(call, comm, PART(&count, &type, 0), PART(rooms, &to_type, 1)))
 COLLECTIVE(Neighbor_alltoall, neighbor_alltoall, (BUFFERS, MPI_Comm comm),
            (data, count, type, into, room, to_type, comm),
-           sizes(call, nb_bytes((int64_t)count *neighbours(comm, 1), type),
-                 nb_bytes((int64_t)room *neighbours(comm, 0), to_type)))
+           F(among_neighbours)(call, comm, PART(&count, &type, 0), PART(&room, &to_type, 0)))
 COLLECTIVE(Neighbor_alltoallv, neighbor_alltoallv, (BUFFERS_V, MPI_Comm comm),
            (data, counts, places, type, into, rooms, to_places, to_type, comm),
-           sizes(call, nb_bytes(F(sum)(counts, neighbours(comm, 1)), type),
-                 nb_bytes(F(sum)(rooms, neighbours(comm, 0)), to_type)))
+           F(among_neighbours)(call, comm, PART(counts, &type, 1), PART(rooms, &to_type, 1)))
 #define BUFFERS_A                                                                                \
     const void *data, const COUNT counts[], const MPI_Aint places[], const MPI_Datatype types[], \
         void *into, const COUNT rooms[], const MPI_Aint to_places[], const MPI_Datatype to_types[]
 COLLECTIVE(Neighbor_alltoallw, neighbor_alltoallw, (BUFFERS_A, MPI_Comm comm),
            (data, counts, places, types, into, rooms, to_places, to_types, comm),
-           sizes(call, F(sum_of)(counts, types, neighbours(comm, 1)),
-                 F(sum_of)(rooms, to_types, neighbours(comm, 0))))
+           F(among_neighbours)(call, comm, PART(counts, types, 2), PART(rooms, to_types, 2)))
 
 /* --- one-sided -------------------------------------------------------------------------------- */
 
@@ -346,6 +380,7 @@ BOTH_SIDED(Get_accumulate, get_accumulate,
 #undef BUFFERS_V
 #undef BUFFERS_W
 #undef BUFFERS_A
+#undef PART
 #undef TARGET
 #undef ONE_SIDED
 #undef ONE_SIDED_R

@@ -223,6 +223,16 @@ static void take_out(struct nb_request *request)
     request_count--;
 }
 
+/* The first of so many numbers that no request has. */
+int nb_request_numbers(int count)
+{
+    nb_lock(&requests_lock);
+    int first = next_number;
+    next_number += count;
+    nb_unlock(&requests_lock);
+    return first;
+}
+
 /* Its number; a persistent one gets one whenever it starts. */
 int nb_request_new(intptr_t handle, struct nb_request about)
 {

@@ -17,8 +17,12 @@ NOBODY = -2  # a peer: MPI_PROC_NULL, where a reader can tell it from MPI_ANY_SO
 # Kinds that a schedule can have; of a collective there must be an algorithm, too.
 _SCHEDULED = ("send", "receive", "both", "wait", "collective")
 # In these a rank waits for others: their time is no computation. The message that a probe finds is
-# received later, and what Startall begins has rows of its own.
-WAITS = ("MPI_Probe", "MPI_Mprobe", "MPI_Startall")
+# received later; what Startall begins, and messages among neighbours, have rows of their own.
+WAITS = (
+    *("MPI_Probe", "MPI_Mprobe", "MPI_Startall", "MPI_Neighbor_allgather"),
+    *("MPI_Neighbor_allgatherv", "MPI_Neighbor_alltoall", "MPI_Neighbor_alltoallv"),
+    "MPI_Neighbor_alltoallw",
+)
 # What else a program may call: it asks, describes data, or makes communicators and requests. All
 # others of the standard (one-sided calls, files, processes, partitioned messages) are refused by
 # name: their time is no computation.
@@ -84,6 +88,11 @@ def _named(table: pd.DataFrame) -> pd.DataFrame:
     name = name.mask((name == "Start") & known, begun)
     kind = name.map(KINDS).fillna("other")
     collective = name.str.removeprefix("I").str.capitalize().where(kind == "collective", "")
+    # the rows of its messages begin and end as it ends; a trace of before has none
+    times = table[["rank", "start_ns", "end_ns"]]
+    ends = times.assign(start_ns=times["end_ns"])
+    told = name.str.startswith("Neighbor_") & (times.shift(-1) == ends).all(axis=1)
+    kind, collective = kind.mask(told, "other"), collective.mask(told, "")
     makes = name.isin(MAKERS) & (table["comm"] >= 0)
     kind, collective = kind.mask(makes, "collective"), collective.mask(makes, name)
     return table.assign(kind=kind, begins=name.str.startswith("I"), collective=collective)
