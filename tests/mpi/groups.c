@@ -16,6 +16,24 @@ static void alltoallv(MPI_Comm comm)
     MPI_Reduce_scatter(room, into, counts, MPI_INT, MPI_SUM, comm);
 }
 
+static void reduced_twice(int *value, int *into, MPI_Comm comm)
+{
+    MPI_Request request;
+#if MPI_VERSION >= 4 || (defined(OMPI_MAJOR_VERSION) && OMPI_MAJOR_VERSION >= 5)
+    MPI_Allreduce_init(value, into, 11, MPI_INT, MPI_MAX, comm, MPI_INFO_NULL, &request);
+    for (int i = 0; i < 2; i++) {
+        MPI_Startall(1, &request);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+    }
+    MPI_Request_free(&request);
+#else
+    for (int i = 0; i < 2; i++) {
+        MPI_Iallreduce(value, into, 11, MPI_INT, MPI_MAX, comm, &request);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+    }
+#endif
+}
+
 int main(int count, char **words)
 {
     int rank, ranks, value[64] = {0}, into[64], flag = 0;
@@ -40,12 +58,7 @@ int main(int count, char **words)
     MPI_Iallreduce(value, into, 7, MPI_INT, MPI_MAX, later, &request);
     while (!flag)
         MPI_Test(&request, &flag, MPI_STATUS_IGNORE);
-    MPI_Allreduce_init(value, into, 11, MPI_INT, MPI_MAX, later, MPI_INFO_NULL, &request);
-    for (int i = 0; i < 2; i++) {
-        MPI_Startall(1, &request);
-        MPI_Wait(&request, MPI_STATUS_IGNORE);
-    }
-    MPI_Request_free(&request);
+    reduced_twice(value, into, later);
     MPI_Comm_group(MPI_COMM_WORLD, &all);
     int members[2] = {1, 0};
     MPI_Group_incl(all, 2, members, &few);

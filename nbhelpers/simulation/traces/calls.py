@@ -29,9 +29,9 @@ WAITS = (
 LOCAL = re.compile(
     r"MPI_(Init|Init_thread|Finalize|Initialized|Finalized|Iprobe|Improbe|Request_free"
     r"|Request_get_status\w*|Test_cancelled|Wtime|Wtick|Pcontrol|Abort|Get_(count|elements|address"
-    r"|version|processor_name|library_version)(_x|_c)?|Address|Query_thread|Is_thread_main"
-    r"|Topo_test|(Cart|Graph)dims?_get|Dims_create|(Alloc|Free)_mem|Buffer_(attach|detach)"
-    r"|Reduce_local|Register_datarep|Pack\w*|Unpack\w*|T_\w+|Add_error_\w+"
+    r"|hw_resource_info|version|processor_name|library_version)(_x|_c)?|Address|Query_thread|Is_thread_main"
+    r"|Topo_test|(Cart|Graph)dims?_get|Dims_create|(Alloc|Free)_mem|Buffer_\w+"
+    r"|Reduce_local(_c)?|Register_datarep|Pack\w*|Unpack\w*|T_\w+|(Add|Remove)_error_\w+"
     r"|(Type|Group|Op|Info|Attr|Keyval|Errhandler|Error|Status|Aint|Session)_\w+"
     r"|(Cart|Graph|Dist_graph)_\w+|Intercomm_(create|merge)"
     r"|Comm_(?!(spawn|connect|accept|join|create_from|idup_with))\w+"
