@@ -23,7 +23,7 @@ def ranges(starts: np.ndarray, counts: np.ndarray) -> np.ndarray:
 
 def taken(column: Any, unsigned: bool = False) -> np.ndarray:
     """A column of the C reader as an array that owns its memory; one entry if all are the same."""
-    dtype = np.uint32 if unsigned and column.width == 4 else _DTYPES[column.width]
+    dtype: Any = np.uint32 if unsigned and column.width == 4 else _DTYPES[column.width]
     if not column.varied:
         fits = np.iinfo(dtype).min <= column.value <= np.iinfo(dtype).max
         return np.full(1, column.value, dtype if fits else np.int64)

@@ -122,7 +122,7 @@ def whatif(
     """
     call = partial(simulate, schedule, network)
     ideal = call(critical_path=not traces)
-    row = {"ranks": schedule.ranks, "messages": schedule.messages}
+    row: dict[str, float] = {"ranks": schedule.ranks, "messages": schedule.messages}
     row |= {"ideal_ms": ideal.makespan_ns / 1e6}
     if not traces:
         return row, ideal
