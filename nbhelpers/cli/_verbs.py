@@ -275,7 +275,7 @@ def simulate(arguments: SimpleNamespace) -> Answer:
 
 def whatif(arguments: SimpleNamespace) -> Answer:
     from ..simulation import known_network
-    from ..simulation.whatif import noise_named, read_trace, reasons, whatif, write_timeline
+    from ..simulation.what_if import noise_named, read_trace, reasons, whatif, write_timeline
 
     if arguments.perfetto and len(arguments.traces) > 1:
         raise InputError("one file for several traces", fix="give --perfetto with one trace")

@@ -7,7 +7,7 @@ import pytest
 
 from nbhelpers.cli import DONE, REFUSED, main
 from nbhelpers.simulation import LogGOPS, patterns, write_goal
-from nbhelpers.simulation.whatif import noise_named, reasons, whatif
+from nbhelpers.simulation.what_if import noise_named, reasons, whatif
 
 NETWORK = LogGOPS(L=1000, o=100, g=50, G=1, O=0, S=10_000)
 
