@@ -140,15 +140,17 @@ def _number(answer: Answer) -> str:
 
 
 def _machine(build: Path) -> str:
-    """The machine that the data are from, as the stages wrote it down."""
+    """The machines that the data are from, as the stages wrote them down."""
     files = sorted((build / "provenance").glob("*.json"))
-    machine = read_json(files[0]).get("data_from", {}) if files else {}
-    if not machine:
-        return "Machine: not recorded."
+    machines = filter(None, (read_json(file).get("data_from") for file in files))
+    return f"{'; '.join(dict.fromkeys(map(_facts, machines))) or 'Machine: not recorded'}."
+
+
+def _facts(machine: dict) -> str:
     kernel = str(machine.get("kernel") or "?").split("-")[0]
     model = machine.get("cpu_model") or "CPU of unknown model"
     virtual = f", {machine['virtualisation']}" if machine.get("virtualisation") else ""
-    return f"{model}, {len(machine.get('cpus') or [])} CPUs, Linux {kernel}{virtual}."
+    return f"{model}, {len(machine.get('cpus') or [])} CPUs, Linux {kernel}{virtual}"
 
 
 def _profile(name: str) -> str:
