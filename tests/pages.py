@@ -48,8 +48,8 @@ _ANSWER = """() => { const one = document.querySelector('.noisebook-answer');
   return one ? one.getBoundingClientRect().bottom : null; }"""
 _UNFOLD = "() => document.querySelectorAll('details').forEach(one => one.open = true)"
 _WORDS = """() => { const words = one => one.innerText.split(/\\s+/).filter(Boolean).length;
-  const tables = [...document.querySelectorAll('table')].filter(one => one.checkVisibility());
-  return words(document.body) - tables.map(words).reduce((a, b) => a + b, 0); }"""
+  const left = [...document.querySelectorAll('table, select')].filter(one => one.checkVisibility());
+  return words(document.body) - left.map(words).reduce((a, b) => a + b, 0); }"""
 _HEIGHT = "() => document.documentElement.scrollHeight"
 
 
