@@ -62,7 +62,7 @@ def fairness(runs: pd.DataFrame, worst: pd.DataFrame, lengths: pd.DataFrame | No
         names = ["run", "program", "model", "length", "noise_kind", "round", "seconds", "steal_s"]
         lengths = pd.DataFrame(columns=names)
     given = {"injected": runs, "worst": worst, "lengths": lengths}
-    study = SimpleNamespace(table=lambda table, name: table)
+    study = SimpleNamespace(table=lambda table, name, **how: table)
     return run_cells("42-fairness", "claims", study=study, **given)
 
 

@@ -62,7 +62,7 @@ def test_each_runs_statistics_are_those_of_its_repetitions(made):
 def test_the_variability_between_runs_is_that_of_their_means(made):
     statistics = cui_statistics(*made)["statistics"]
     keys = ["benchmark", "compiler", "config"]
-    study = SimpleNamespace(table=lambda frame, name: frame)
+    study = SimpleNamespace(table=lambda frame, name, **how: frame)
     given = {"statistics": statistics, "keys": keys, "study": study}
     table = run_cells("60-openmp-variability", "variability", **given)["variability"]
     row = table.set_index(["benchmark", "config"]).loc[("dynamic_1", "Rm")]
