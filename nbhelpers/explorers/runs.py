@@ -39,6 +39,7 @@ _WORDS = {
     "runnable": "CPU had by {}",
     "waiting": "waited for {}",
     "asleep": "slept: {}",
+    "slower": "{}, longer",
 }
 
 
