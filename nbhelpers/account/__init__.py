@@ -3,7 +3,7 @@
 `measure_edges` measures what an interruption costs beyond its records, `occupied_intervals` says
 from when to when a program was without its CPU.
 `owned_ms` says who had the time of each run's critical path, by name.
-`lost_times` says when a run lost time that a replay can take away again.
+`owned_and_lost` also says when a run lost time that a replay can take away again.
 """
 
 from typing import TYPE_CHECKING
@@ -12,8 +12,7 @@ from .. import lazily
 
 if TYPE_CHECKING:
     from .edges import measure_edges
-    from .losses import lost_times
     from .occupied import occupied_intervals
-    from .owned import owned_ms
+    from .owned import owned_and_lost, owned_ms
 else:
     __all__, __getattr__, __dir__ = lazily(__name__)

@@ -10,6 +10,8 @@ from ..measurement import region_seconds
 from ..speed import read_waits
 from ..speed.ruler import slowness
 from ..tracing.campaign import EVENTS, OWNERS, STATES, STOLEN, each_recording
+from .edges import Edges
+from .losses import joined_losses, longer_calls, taken_times, when_running
 from .owners import owners_of_path, with_speed, without_cpu
 from .path import BARRIER, PROGRAM, UNSEEN, critical_path
 
@@ -43,19 +45,68 @@ def owned_ms(
     LostEvents, InputError
         A recording has losses, is missing or damaged.
     """
-    marked = speed if "wait_marks" in runs and runs["wait_marks"].gt(0).any() else None
+    return owned_and_lost(folder, runs, speed)[0]
+
+
+def owned_and_lost(
+    folder: str | Path,
+    runs: pd.DataFrame,
+    speed: str | Path | None = None,
+    edges: Edges | None = None,
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Who had the time of each run, and when it was lost, from one reading of the recordings.
+
+    Parameters
+    ----------
+    folder, runs, speed
+        As for `owned_ms`.
+    edges
+        Length of the ways into the kernel and out (`measure_edges`); None: the second has no rows.
+
+    Returns
+    -------
+    `owned_ms`, and one row an interval and CPU in which time was lost that a replay can take away
+    again: `run`, `cpu`, `start_ns`, `end_ns`, `lost_ns`, `cause` (kernel, hypervisor, slower).
+    Intervals without the CPU are lost whole, their ways in and out included. Calls that took longer
+    lose what they took beyond ordinary runs' same calls. No rows where the runs were not recorded
+    by tracepoints; no slower calls without marks, or with less than 8 runs.
+
+    Raises
+    ------
+    LostEvents, InputError
+        A recording has losses, is missing or damaged.
+    """
+    marked = speed if _has_marks(runs) else None
     waits = None if marked is None else read_waits(marked, runs)
-    recordings, throttled_ns, found = each_recording(folder, runs), _throttled_ns(runs), []
+    recordings, throttled_ns = each_recording(folder, runs), _throttled_ns(runs)
+    found, lost, ran = [], [], []
     while batch := list(islice(recordings, TOGETHER)):
-        found.append(_of_runs(batch, waits, throttled_ns))
+        tables = {
+            name: pd.concat([one[name] for one in batch], ignore_index=True)
+            for name in (STATES, EVENTS, STOLEN, OWNERS)
+        }
+        found.append(_of_runs(tables, waits, throttled_ns))
+        if edges is not None:
+            states, events, stolen, had = (
+                tables[name] for name in (STATES, EVENTS, STOLEN, OWNERS)
+            )
+            lost.append(taken_times(states, events, stolen, had, edges, runs))
+            ran.append(when_running(states))
     if not found:
         nobody = pd.MultiIndex.from_arrays([[], []], names=["part", "owner"])
-        return pd.DataFrame(index=pd.Index(runs["run"], name="run"), columns=nobody, dtype=float)
-    owned, path, without = (pd.concat(tables, ignore_index=True) for tables in zip(*found))
+        nothing = pd.DataFrame(index=pd.Index(runs["run"], name="run"), columns=nobody, dtype=float)
+        return nothing, joined_losses([])
+    owned, path, without = (pd.concat(parts, ignore_index=True) for parts in zip(*found))
     if marked is not None and len(runs) >= FEWEST:
-        owned = with_speed(owned, path, slowness(marked, runs, without))
+        slower = slowness(marked, runs, without)
+        owned = with_speed(owned, path, slower)
+        lost += [longer_calls(slower, pd.concat(ran))] if ran else []
     wide = owned.pivot_table("ns", "run", ["part", "owner"], "sum", fill_value=0.0) / 1e6
-    return wide.reindex(runs["run"]).fillna(0.0)
+    return wide.reindex(runs["run"]).fillna(0.0), joined_losses(lost)
+
+
+def _has_marks(runs: pd.DataFrame) -> bool:
+    return "wait_marks" in runs and bool(runs["wait_marks"].gt(0).any())
 
 
 def owned_by_threads(
@@ -78,7 +129,7 @@ def owned_by_threads(
     runs = runs.set_index("run")
     region_ms, threads = 1e3 * region_seconds(runs), pd.Series(1.0, runs.index)
     parts = {}
-    if speed is not None and "wait_marks" in runs and runs["wait_marks"].gt(0).any():
+    if speed is not None and _has_marks(runs):
         waits = read_waits(speed, runs.reset_index()).groupby("run")
         threads = waits["thread"].nunique().reindex(runs.index).fillna(1)
         busy_ms = waits["busy_ns"].sum().reindex(runs.index) / 1e6
@@ -96,15 +147,12 @@ def owned_by_threads(
 
 
 def _of_runs(
-    recordings: list[Mapping[str, pd.DataFrame]],
+    tables: Mapping[str, pd.DataFrame],
     waits: pd.DataFrame | None,
     throttled_ns: Mapping[int, float],
 ) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
     """The owners of the runs' paths, the paths, and when their threads were without their CPU."""
-    of_threads, events, stolen, had = (
-        pd.concat([tables[name] for tables in recordings], ignore_index=True)
-        for name in (STATES, EVENTS, STOLEN, OWNERS)
-    )
+    of_threads, events, stolen, had = (tables[name] for name in (STATES, EVENTS, STOLEN, OWNERS))
     runs = of_threads["run"].unique()
     path = critical_path(of_threads, None if waits is None else waits[waits["run"].isin(runs)])
     quota_ns = {run: throttled_ns[run] for run in runs if run in throttled_ns}

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from ..account import lost_times, measure_edges, owned_ms
+from ..account import measure_edges, owned_and_lost
 from ..account.losses import CAUSE_OF
 from ..account.owned import owned_by_threads
 from ..account.owners import LATENCY
@@ -104,24 +104,28 @@ class Baseline:
         return read_speed(self.folder / "speed", self.accounted)
 
     @cached_property
+    def _account(self) -> tuple[pd.DataFrame, pd.DataFrame]:
+        """Both tables of the account (`owned_and_lost`)."""
+        sampled = self.accounted["cell"].eq(SAMPLED).all()
+        runs = self.accounted.head(0) if sampled else self.accounted
+        edges = measure_edges(self.data / "edges", recorded_only=True)
+        owned, lost = owned_and_lost(self.folder / "traces", runs, self.folder / "speed", edges)
+        if not len(owned.columns) and "speed_samples" in self.accounted:
+            events = self.events.head(0) if sampled else self.events
+            owned = owned_by_threads(self.accounted, events, self.folder / "speed")
+        return owned, lost if len(lost) else because(lost, NOT_RECORDED)
+
+    @property
     def owned_ms(self) -> pd.DataFrame:
         """Who had the time of the critical path of each run of the account (`owned_ms`); without
         tracepoints that of its threads, their mean.
         """
-        sampled = self.accounted["cell"].eq(SAMPLED).all()
-        runs = self.accounted.head(0) if sampled else self.accounted
-        owned = owned_ms(self.folder / "traces", runs, self.folder / "speed")
-        if len(owned.columns) or "speed_samples" not in self.accounted:
-            return owned
-        events = self.events.head(0) if sampled else self.events
-        return owned_by_threads(self.accounted, events, self.folder / "speed")
+        return self._account[0]
 
-    @cached_property
+    @property
     def lost(self) -> pd.DataFrame:
-        """When each traced run lost time that a replay can take away (`lost_times`)."""
-        edges = measure_edges(self.data / "edges", recorded_only=True)
-        lost = lost_times(self.folder / "traces", self.traced, self.folder / "speed", edges)
-        return lost if len(lost) else because(lost, NOT_RECORDED)
+        """When each run lost time that a replay can take away (`owned_and_lost`)."""
+        return self._account[1]
 
     @cached_property
     def losses(self) -> pd.DataFrame:

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from nbhelpers.account.losses import _longer_calls
+from nbhelpers.account.losses import longer_calls
 from nbhelpers.account.owned import owned_by_threads
 from nbhelpers.account.owners import held_elsewhere
 
@@ -34,7 +34,7 @@ def test_threads_that_share_a_cpu_lose_it_to_who_has_the_other():
     assert held_elsewhere(runnable, had, taken)["ns"].sum() == 40 * MS
 
 
-def test_longer_calls_are_lost_where_their_thread_ran():
+def testlonger_calls_are_lost_where_their_thread_ran():
     columns = ["run", "thread", "start_ns", "end_ns", "busy_ns", "factor"]
     rows = [(0, 7, 0, 4 * MS, 4 * MS, 2.0), (0, 7, 4 * MS, 8 * MS, 4 * MS, 0.9)]
     rows += [(0, 8, 0, 4 * MS, 2 * MS, 4.0)]
@@ -42,7 +42,7 @@ def test_longer_calls_are_lost_where_their_thread_ran():
         [(0, 7, 0, 1), (0, 8, 0, 0), (0, 7, 3 * MS, 0)],
         columns=["run", "thread", "start_ns", "cpu"],
     )
-    lost = _longer_calls(pd.DataFrame(rows, columns=columns), ran).set_index("thread")
+    lost = longer_calls(pd.DataFrame(rows, columns=columns), ran).set_index("thread")
     assert lost["lost_ns"].to_dict() == {7: 2 * MS, 8: 1.5 * MS}
     assert lost["cpu"].to_dict() == {7: 1, 8: 0} and set(lost["cause"]) == {"slower"}
 

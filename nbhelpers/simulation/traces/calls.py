@@ -29,14 +29,16 @@ WAITS = (
 LOCAL = re.compile(
     r"MPI_(Init|Init_thread|Finalize|Initialized|Finalized|Iprobe|Improbe|Request_free"
     r"|Request_get_status\w*|Test_cancelled|Wtime|Wtick|Pcontrol|Abort|Get_(count|elements|address"
-    r"|hw_resource_info|version|processor_name|library_version)(_x|_c)?|Address|Query_thread|Is_thread_main"
+    r"|hw_resource_info|version|processor_name|library_version)(_x|_c)?|Address|Query_thread"
+    r"|Is_thread_main"
     r"|Topo_test|(Cart|Graph)dims?_get|Dims_create|(Alloc|Free)_mem|Buffer_\w+"
     r"|Reduce_local(_c)?|Register_datarep(_c)?|Pack\w*|Unpack\w*|(T|Abi)_\w+|(Add|Remove)_error_\w+"
     r"|(Type|Group|Op|Info|Attr|Keyval|Errhandler|Error|Status|Aint|Session)_\w+"
     r"|(Cart|Graph|Dist_graph)_\w+|Intercomm_(create|merge)"
     r"|Comm_(?!(spawn|connect|accept|join|create_from|idup_with))\w+"
     r"|(Win|File)_(get|call|create_(errhandler|keyval)|delete_attr|free_keyval"
-    r"|set_(attr|errhandler|name|info)|attach|detach|shared_query)\w*|\w+_(c2f|f2c|toint|fromint)\w*"
+    r"|set_(attr|errhandler|name|info)|attach|detach|shared_query)\w*"
+    r"|\w+_(c2f|f2c|toint|fromint)\w*"
     r"|(Send|Bsend|Ssend|Rsend|Recv|[A-Z](?!recv|send)\w*)_init)"
 )
 
