@@ -24,7 +24,7 @@ from nbhelpers.injection import injection_campaign
 from nbhelpers.measurement import consequences, finished, measure, rates
 from nbhelpers.noise import NoiseConfig, average_noise, delta_noise
 from nbhelpers.outcomes import COST, outcome_of, with_cost, worst_first
-from nbhelpers.statistics import mean_ratio
+from nbhelpers.statistics import mean_interval
 from nbhelpers.tracing import trace
 from nbhelpers.workloads import Workload, program
 from nbhelpers.workloads.programs import original_path
@@ -116,9 +116,8 @@ def loop(name: str, workload: Workload, runs: int, folder: Path) -> dict:
     table = with_cost(finished(injection_campaign(folder / "inject", workload, config, runs).run()))
     anomaly = float(with_cost(traced.runs).set_index("run")[COST][worst["run"]])
     for cell in ("injected", "baseline"):
-        row[cell] = "{0.value:.3f} ({0.low:.3f} to {0.high:.3f})".format(
-            mean_ratio(table.loc[table["cell"] == cell, COST], anomaly)
-        )
+        found = mean_interval(table.loc[table["cell"] == cell, COST])[:3]
+        row[cell] = "{:.3f} ({:.3f} to {:.3f})".format(*(end / anomaly for end in found))
     return row | {"replayed_ms": delta["duration_ns"].sum() / 1e6}
 
 

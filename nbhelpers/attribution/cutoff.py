@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.stats import norm
 
-from ..errors import InputError
+from ..statistics.intervals import finite
 from ._modes import Modes, modes_of
 
 FEWEST_VALUES = 12  # below this no split can be told from chance
@@ -165,19 +165,6 @@ def _mirrored(found: Cutoff) -> Cutoff:
         higher_is_better=True,
         evidence=found.evidence.replace("right tail", "left tail"),
     )
-
-
-def finite(values: object) -> np.ndarray:
-    """The values as an array; one that is not finite is an error."""
-    array = np.asarray(values, dtype=float).ravel()
-    bad = np.flatnonzero(~np.isfinite(array))
-    if bad.size:
-        raise InputError(
-            "a run time is missing or infinite",
-            where=f"position {bad[0]}",
-            fix="use only the runs whose status is 'ok'",
-        )
-    return array
 
 
 def thinned(values: np.ndarray) -> np.ndarray:

@@ -118,7 +118,7 @@ def _program(case: dict, programs: Program | Mapping[Any, Program]) -> tuple[Pro
 
 
 def _summary(slowdown: np.ndarray, ideal_ns: float, unit: str) -> dict[str, float]:
-    low, high = bootstrap_interval(slowdown, "median", level=0.95)
+    low, high = bootstrap_interval(slowdown, "median")
     median = float(np.median(slowdown))
     return {
         f"noisy_{unit}": median * (ideal_ns / 1e3) / _US[unit],

@@ -9,7 +9,7 @@ wide (benchmarks/rivals.py rounds).
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from numbers import Real
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,7 +22,6 @@ FEWEST_FOR_SPREAD = 6
 SPREADS = ("sd", "cv")
 
 Values = Sequence[float] | np.ndarray
-Statistic = str | Callable[..., Any]  # a name of `STATISTICS`, or a function (values, axis)
 
 
 class Interval(NamedTuple):
@@ -151,12 +150,9 @@ def shortest_interval(values: object, share: float = 0.95) -> tuple[float, float
     >>> shortest_interval([1, 2, 3, 4, 100], share=0.8)
     (1.0, 4.0)
     """
-    ordered = np.sort(np.asarray(values, dtype=float).ravel())
-    if not ordered.size or not np.isfinite(ordered).all():
-        raise InputError(
-            "the shortest interval needs at least one value, and only finite ones",
-            fix="use only the runs whose status is 'ok'",
-        )
+    ordered = np.sort(finite(values))
+    if not ordered.size:
+        raise InputError("the shortest interval needs at least one value")
     held = values_held(ordered.size, share)
     widths = ordered[held - 1 :] - ordered[: ordered.size - held + 1]
     first = int(np.argmin(widths))
@@ -184,42 +180,15 @@ def coefficient_of_variation(values: np.ndarray, axis: int | None = None) -> Any
     return np.std(values, axis=axis, ddof=1) / np.mean(values, axis=axis)
 
 
-def standard_deviation(values: np.ndarray, axis: int | None = None) -> Any:
-    """Standard deviation with n - 1 in the denominator."""
-    return np.std(values, axis=axis, ddof=1)
-
-
-def percentile_95(values: np.ndarray, axis: int | None = None) -> Any:
-    """The value that one in twenty exceeds."""
-    return np.percentile(values, 95, axis=axis)
-
-
-def percentile_99(values: np.ndarray, axis: int | None = None) -> Any:
-    """The value that one in a hundred exceeds."""
-    return np.percentile(values, 99, axis=axis)
-
-
 STATISTICS: dict[str, Callable[..., Any]] = {
     "mean": np.mean,
     "median": np.median,
-    "sd": standard_deviation,
+    "sd": partial(np.std, ddof=1),
     "cv": coefficient_of_variation,
-    "p95": percentile_95,
-    "p99": percentile_99,
+    "p95": partial(np.percentile, q=95),
+    "p99": partial(np.percentile, q=99),
     "max": np.max,
 }
-
-
-def as_statistic(statistic: Statistic) -> Callable[..., Any]:
-    """The function behind a name of `STATISTICS`; a function is returned as it is."""
-    if callable(statistic):
-        return statistic
-    if statistic not in STATISTICS:
-        raise InputError(
-            f"unknown statistic {statistic!r}",
-            fix=f"use one of {', '.join(STATISTICS)}, or a function",
-        )
-    return STATISTICS[statistic]
 
 
 def as_values(values: object) -> np.ndarray:
@@ -230,11 +199,17 @@ def as_values(values: object) -> np.ndarray:
     InputError
         Too few values, or one that is not finite.
     """
-    array = np.asarray(values, dtype=float).ravel()
+    array = finite(values)
     if array.size < 2:
         raise InputError(
             f"{array.size} value(s) are too few for an interval", fix="measure at least two runs"
         )
+    return array
+
+
+def finite(values: object) -> np.ndarray:
+    """The values as a one-dimensional array of floats; one that is not finite is an error."""
+    array = np.asarray(values, dtype=float).ravel()
     bad = np.flatnonzero(~np.isfinite(array))
     if bad.size:
         raise InputError(
@@ -283,13 +258,9 @@ def mean_interval(values: object, level: float = 0.95) -> Interval:
 
 
 def mean_ratio(
-    numerator: object,
-    denominator: object,
-    level: float = 0.95,
-    seed: int = 0,
-    repeats: int = 4000,
+    numerator: object, denominator: object, seed: int = 0, repeats: int = 4000
 ) -> Interval:
-    """Mean of one sample over the mean of another, or over a number, with a bootstrap interval.
+    """Mean of one sample over the mean of another, with a 95 % bootstrap interval.
 
     The ratio of replayed runs to disturbed ones is 1 for a perfect replay. |ratio − 1| is the
     number of Table 7 of Persson et al. (2025), who give no interval.
@@ -299,10 +270,7 @@ def mean_ratio(
     numerator
         Seconds of at least two runs.
     denominator
-        Seconds of at least two other runs; or a number, such as the seconds of a single anomaly,
-        that has no interval.
-    level
-        Confidence level (0 to 1).
+        Seconds of at least two other runs.
     seed, repeats
         Seed and number of bootstrap resamples; the two samples are resampled independently.
 
@@ -315,22 +283,11 @@ def mean_ratio(
     InputError
         Too few values, or one that is not finite.
     """
-    above = as_values(numerator)
+    above, below = as_values(numerator), as_values(denominator)
     random = np.random.default_rng(seed)
-    if isinstance(denominator, Real):
-        number = float(denominator)
-        draws = resampled_means(above, random, repeats) / number
-        return Interval(
-            float(above.mean() / number), *percentile_interval(draws, level), above.size
-        )
-    below = as_values(denominator)
     below_draws = resampled_means(below, random, repeats)
-    draws = resampled_means(above, random, repeats) / below_draws
-    return Interval(
-        float(above.mean() / below.mean()),
-        *percentile_interval(draws, level),
-        min(above.size, below.size),
-    )
+    ends = percentile_interval(resampled_means(above, random, repeats) / below_draws)
+    return Interval(float(above.mean() / below.mean()), *ends, min(above.size, below.size))
 
 
 def ratio_of_sums_interval(
@@ -370,24 +327,18 @@ def resampled_means(values: np.ndarray, random: np.random.Generator, repeats: in
 
 
 def bootstrap_interval(
-    values: object,
-    statistic: Statistic = "mean",
-    seed: int = 0,
-    level: float = 0.95,
-    repeats: int = 2000,
+    values: object, statistic: str = "mean", seed: int = 0, repeats: int = 2000
 ) -> tuple[float, float]:
-    """Percentile bootstrap interval of a statistic.
+    """95 % percentile bootstrap interval of a statistic.
 
     Parameters
     ----------
     values
         At least two finite numbers.
     statistic
-        A name of `STATISTICS`, or a function `f(values, axis=1)`.
+        A name of `STATISTICS`.
     seed
         Seed of the resamples.
-    level
-        Share of the resamples inside the interval.
     repeats
         Number of resamples.
 
@@ -399,21 +350,20 @@ def bootstrap_interval(
     Raises
     ------
     InputError
-        Fewer than two values, a value that is not finite, an unknown statistic.
+        Fewer than two values, or a value that is not finite.
 
     Notes
     -----
     Efron and Tibshirani, An Introduction to the Bootstrap, chapter 13. The interval of a maximum is
     too narrow: no resample holds more than the largest value seen.
     """
-    random = np.random.default_rng(seed)
-    sample, function = as_values(values), as_statistic(statistic)
+    random, sample = np.random.default_rng(seed), as_values(values)
     if too_few(statistic, sample.size):
         return float("nan"), float("nan")
-    return percentile_interval(_resample(sample, function, random, repeats), level)
+    return percentile_interval(_resample(sample, STATISTICS[statistic], random, repeats))
 
 
-def too_few(statistic: Statistic, size: int) -> bool:
+def too_few(statistic: str, size: int) -> bool:
     """Whether so many values say nothing of how well a statistic is known.
 
     Examples
@@ -425,21 +375,16 @@ def too_few(statistic: Statistic, size: int) -> bool:
 
 
 def bootstrap_ratio(
-    numerator: object,
-    denominator: object,
-    statistic: Statistic = "mean",
-    seed: int = 0,
-    level: float = 0.95,
-    repeats: int = 2000,
+    numerator: object, denominator: object, statistic: str = "mean", seed: int = 0
 ) -> tuple[float, float]:
-    """Percentile bootstrap interval of the ratio of a statistic of two independent samples.
+    """95 % percentile bootstrap interval of the ratio of a statistic of two independent samples.
 
     Parameters
     ----------
     numerator, denominator
         At least two finite numbers each.
-    statistic, seed, level, repeats
-        Statistic, seed, level, and number of the resamples, as in `bootstrap_interval`.
+    statistic, seed
+        Statistic, and seed of the resamples, as in `bootstrap_interval`.
 
     Returns
     -------
@@ -449,17 +394,15 @@ def bootstrap_ratio(
     Raises
     ------
     InputError
-        Fewer than two values, a value that is not finite, an unknown statistic.
+        Fewer than two values, or a value that is not finite.
     """
-    random = np.random.default_rng(seed)
-    function = as_statistic(statistic)
+    random, function = np.random.default_rng(seed), STATISTICS[statistic]
     first, second = as_values(numerator), as_values(denominator)
     if too_few(statistic, min(first.size, second.size)):
         return float("nan"), float("nan")
-    above = _resample(first, function, random, repeats)
-    below = _resample(second, function, random, repeats)
+    above, below = (_resample(side, function, random, 2000) for side in (first, second))
     with np.errstate(divide="ignore", invalid="ignore"):
-        return percentile_interval(above / below, level)
+        return percentile_interval(above / below)
 
 
 def _resample(

@@ -59,8 +59,8 @@ def _moves(values: np.ndarray) -> np.ndarray:
     return (held - held.mean()) / (values.size - 2 * cut)
 
 
-def _half_width(strata: Sequence[np.ndarray], freedom: Sequence[int], level: float) -> float:
-    """Half the width of Student's interval, from what each unit of each stratum adds.
+def _half_width(strata: Sequence[np.ndarray]) -> float:
+    """Half the width of Student's 95 % interval, from what each unit of each stratum adds.
 
     Strata are independent of each other; their degrees of freedom are Satterthwaite's.
     """
@@ -71,8 +71,9 @@ def _half_width(strata: Sequence[np.ndarray], freedom: Sequence[int], level: flo
     total = variances.sum()
     if not total > 0:
         return 0.0
-    degrees = total**2 / np.sum(variances**2 / np.asarray(freedom))
-    return float(t.ppf((1 + level) / 2, degrees) * np.sqrt(total))
+    freedom = np.array([_freedom(moves.size) for moves in strata])
+    degrees = total**2 / np.sum(variances**2 / freedom)
+    return float(t.ppf(0.975, degrees) * np.sqrt(total))
 
 
 def _freedom(size: int) -> int:
@@ -80,15 +81,13 @@ def _freedom(size: int) -> int:
     return size - 2 * trimmed_count(size) - 1
 
 
-def trimmed_interval(values: object, level: float = 0.95) -> Interval:
-    """Trimmed mean and its Student interval by the winsorised variance.
+def trimmed_interval(values: object) -> Interval:
+    """Trimmed mean and its 95 % Student interval by the winsorised variance.
 
     Parameters
     ----------
     values
         One number a run; at least two.
-    level
-        Confidence level (0 to 1).
 
     Returns
     -------
@@ -107,7 +106,7 @@ def trimmed_interval(values: object, level: float = 0.95) -> Interval:
     """
     sample = as_values(values)
     value = float(trimmed_mean(sample))
-    half = _half_width([_moves(sample)], [_freedom(sample.size)], level)
+    half = _half_width([_moves(sample)])
     return Interval(value, value - half, value + half, sample.size)
 
 
@@ -175,28 +174,18 @@ def increase_columns(ratios: Mapping[str, Sequence[float]]) -> dict[str, float]:
     }
 
 
-def robust_ratio(
-    pairs: Sequence[Pair],
-    outcome: str = "seconds",
-    seed: int = 0,
-    level: float = 0.95,
-    block: str = "round",
-) -> dict[str, Interval]:
-    """Ratio of medians and of trimmed means, or the mean of such ratios over several pairs.
+def robust_ratio(pairs: Sequence[Pair], seed: int = 0) -> dict[str, Interval]:
+    """Ratio of medians and of trimmed means of run times, or the mean of such ratios over several
+    pairs, with 95 % intervals.
 
     Parameters
     ----------
     pairs
-        Pairs of tables of finished runs: (above, below).
-    outcome
-        Column whose ratio is formed.
+        Pairs of tables of finished runs: (above, below), with `seconds`. Where at least eight
+        rounds (`round`) hold runs of all cells, whole rounds are the units that differ by chance,
+        else the runs.
     seed
         Seed of the bootstrap, for the medians.
-    level
-        Confidence level (0 to 1).
-    block
-        Column that names the rounds. Where at least eight rounds hold runs of all cells, whole
-        rounds are the units that differ by chance, else the runs.
 
     Returns
     -------
@@ -209,28 +198,20 @@ def robust_ratio(
     >>> robust_ratio([(above, below)])["trimmed"].value
     2.0
     """
-    tables = [runs for pair in pairs for runs in pair]
-    rounds = _shared_rounds(tables, block)
-    cells = _cells(tables, outcome, block if rounds else "")
+    cells, rounds = _cells(pairs)
+    trimmed = trimmed_ratio(pairs)
     value = float(_mean_ratio([np.median(cell.values) for cell in cells]))
-    low, high = percentile_interval(_mean_ratio(_median_draws(cells, rounds, seed)), level)
-    size = rounds or min(cell.values.size for cell in cells)
-    return {
-        "median": Interval(value, low, high, size),
-        "trimmed": trimmed_ratio(pairs, outcome, level, block),
-    }
+    low, high = percentile_interval(_mean_ratio(_median_draws(cells, rounds, seed)))
+    return {"median": Interval(value, low, high, trimmed.size), "trimmed": trimmed}
 
 
-def trimmed_ratio(
-    pairs: Sequence[Pair], outcome: str = "seconds", level: float = 0.95, block: str = "round"
-) -> Interval:
+def trimmed_ratio(pairs: Sequence[Pair]) -> Interval:
     """Ratio of trimmed means, or the mean of such ratios over several pairs.
 
     Parameters
     ----------
-    pairs, outcome, level, block
-        Pairs of tables of runs, column of the ratio, confidence level, and column of the rounds;
-        see `robust_ratio`.
+    pairs
+        Pairs of tables of runs; see `robust_ratio`.
 
     Returns
     -------
@@ -241,11 +222,8 @@ def trimmed_ratio(
     Student's interval by the winsorised variance, of differences in a round where there are rounds
     (Yuen 1974; Wilcox 2017, section 5.9.5), carried over to the ratio to first order.
     """
-    tables = [runs for pair in pairs for runs in pair]
-    rounds = _shared_rounds(tables, block)
-    cells = _cells(tables, outcome, block if rounds else "")
-    strata = list(_strata(cells, rounds).values())
-    half = _half_width(strata, [_freedom(stratum.size) for stratum in strata], level)
+    cells, rounds = _cells(pairs)
+    half = _half_width(list(_strata(cells, rounds).values()))
     value = float(_mean_ratio([trimmed_mean(cell.values) for cell in cells]))
     size = rounds or min(cell.values.size for cell in cells)
     return Interval(value, value - half, value + half, size)
@@ -260,24 +238,23 @@ class _Cell:
     number: int
 
 
-def _shared_rounds(tables: Sequence[pd.DataFrame], block: str) -> int:
-    """How many rounds hold runs of all tables; 0 if they are too few to be the units."""
-    if not all(block in runs for runs in tables):
-        return 0
-    shared = set.intersection(*(set(runs[block]) for runs in tables))
-    return len(shared) if len(shared) >= FEWEST_ROUNDS else 0
-
-
-def _cells(tables: Sequence[pd.DataFrame], outcome: str, block: str) -> list[_Cell]:
-    """A cell for each table; several pairs may share one, which then has one number."""
+def _cells(pairs: Sequence[Pair]) -> tuple[list[_Cell], int]:
+    """A cell for each table, and how many rounds hold runs of all; 0 if they are too few to be the
+    units. Several pairs may share a table, whose cells then have one number.
+    """
+    tables = [runs for pair in pairs for runs in pair]
+    rounds = 0
+    if all("round" in runs for runs in tables):
+        rounds = len(set.intersection(*(set(runs["round"]) for runs in tables)))
+        rounds = rounds if rounds >= FEWEST_ROUNDS else 0
     numbers: dict[tuple, int] = {}
     cells = []
     for runs in tables:
-        values = as_values(runs[outcome])
-        units = (runs[block] if block else runs.index).to_numpy()
+        values = as_values(runs["seconds"])
+        units = (runs["round"] if rounds else runs.index).to_numpy()
         number = numbers.setdefault((*units, *values), len(numbers))
         cells.append(_Cell(values, units, number))
-    return cells
+    return cells, rounds
 
 
 def _mean_ratio(values: Sequence) -> np.ndarray | float:

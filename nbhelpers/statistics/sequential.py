@@ -74,9 +74,9 @@ class ConfidenceSequence:
         if not np.isfinite([first, second]).all():
             raise InputError(f"log ratios of {first} and {second}", why="a cost must be positive")
         self._quads.append((float(first), float(second)))
-        scale = _scales(np.array([self._quads]))[0]
-        quad = np.array(self._quads[-1])
-        self._gains += _log_gains(quad - self._changes[:, None], self._effects, scale)
+        quads = np.array(self._quads)
+        rests = quads[-1] - self._changes[:, None]
+        self._gains += _log_gains(rests, self._effects, _scale(quads))
         sides = np.split(self._gains, 2, axis=1)  # bets that it is more, bets that it is less
         self._best = np.maximum(self._best, [np.logaddexp.reduce(side, axis=1) for side in sides])
 
@@ -92,10 +92,9 @@ class ConfidenceSequence:
         first, last = np.searchsorted(self._changes, self._checked[[0, -1]])
         low = _end(self._changes[first:], too_low[first:])
         high = -_end(-self._changes[last::-1], too_high[last::-1])
-        above, below = _beyond_checkpoint(self._checked_excluded, 0)
-        return float(np.expm1(max(low, 0.0) if above else low)), float(
-            np.expm1(min(high, 0.0) if below else high)
-        )
+        above, below = self._beyond(0)
+        ends = max(low, 0.0) if above else low, min(high, 0.0) if below else high
+        return float(np.expm1(ends[0])), float(np.expm1(ends[1]))
 
     @property
     def estimate(self) -> float:
@@ -105,11 +104,21 @@ class ConfidenceSequence:
     @property
     def verdict(self) -> str:
         """BETTER, WORSE, WITHIN or OPEN; what lies within the margin is that, even if not 0."""
-        return str(_verdicts(self._checked_excluded))
+        if all(self._beyond(1)):
+            return WITHIN
+        above, below = self._beyond(0)
+        return WORSE if above else BETTER if below else OPEN
 
-    @property
-    def _checked_excluded(self) -> np.ndarray:
-        return self._best[:, np.searchsorted(self._changes, self._checked)] >= -np.log(self.level)
+    def _beyond(self, offset: int) -> tuple[bool, bool]:
+        """Whether the change is above a checkpoint, and whether it is below another.
+
+        `offset`: how far the two lie outward from no change, the first downward, the second upward
+        (1: the margin). All that lie beyond them must be excluded, too.
+        """
+        excluded = self._best[:, np.searchsorted(self._changes, self._checked)]
+        too_low, too_high = excluded >= -np.log(self.level)
+        middle = self._checked.size // 2
+        return bool(too_low[: middle - offset + 1].all()), bool(too_high[middle + offset :].all())
 
     @property
     def more_units(self) -> float:
@@ -133,12 +142,12 @@ class ConfidenceSequence:
         if self._best[side, place] >= -np.log(self.level):
             return 0.0
         bets = np.array_split(np.arange(self._effects.size), 2)[side]
-        scale = _scales(np.array([self._quads]))[0]
-        gains = _log_gains(np.array(self._quads) - change, self._effects[bets], scale).mean(axis=0)
+        quads = np.array(self._quads)
+        gains = _log_gains(quads - change, self._effects[bets], _scale(quads)).mean(axis=0)
         missing = -np.log(self.level) - self._gains[place, bets]
         with np.errstate(divide="ignore", invalid="ignore"):
-            quads = np.where(gains > 0, missing / gains, np.inf)
-        return float(max(quads.min(), 1.0))
+            needed = np.where(gains > 0, missing / gains, np.inf)
+        return float(max(needed.min(), 1.0))
 
 
 def _checkpoints(margin: float) -> np.ndarray:
@@ -150,26 +159,6 @@ def _checkpoints(margin: float) -> np.ndarray:
 def _grid(margin: float) -> np.ndarray:
     """Changes among which the interval ends: dense where they are smaller than the margin."""
     return np.sinh(np.linspace(-1, 1, 1001) * np.arcsinh(_WIDEST / margin)) * margin
-
-
-def _beyond_checkpoint(excluded: np.ndarray, offset: int) -> tuple[np.ndarray, np.ndarray]:
-    """Whether the change is above a checkpoint, and whether it is below another.
-
-    `excluded`: first axis as too low or too high, last axis the checkpoints. `offset`: how far the
-    two lie outward from no change, the first downward, the second upward (1: the margin). All that
-    lie beyond them must be excluded, too.
-    """
-    middle = excluded.shape[-1] // 2
-    too_low, too_high = excluded
-    above = too_low[..., : middle - offset + 1].all(axis=-1)
-    return above, too_high[..., middle + offset :].all(axis=-1)
-
-
-def _verdicts(excluded: np.ndarray) -> np.ndarray:
-    """The verdicts, from which checkpoints are excluded; see `_beyond_checkpoint`."""
-    above, below = _beyond_checkpoint(excluded, 0)
-    within = np.logical_and(*_beyond_checkpoint(excluded, 1))
-    return np.select([within, above, below], [WITHIN, WORSE, BETTER], OPEN)
 
 
 def _end(changes: np.ndarray, excluded: np.ndarray) -> float:
@@ -184,13 +173,12 @@ def _bets(margin: float) -> tuple[np.ndarray, np.ndarray]:
     return np.concatenate([effects, -effects]), np.concatenate([_STAKES, _STAKES])
 
 
-def _log_gains(rests: np.ndarray, effects: np.ndarray, scales: np.ndarray | float) -> np.ndarray:
+def _log_gains(rests: np.ndarray, effects: np.ndarray, scale: float) -> np.ndarray:
     """Logarithm of what a bet on each effect wins by quads from which the change is taken out.
 
     Given the absolute ratios, the two signs that a quad can have are equally likely; a bet pays
     twice the probability that Student's t with this effect gives to the sign that it has.
     """
-    scale = np.asarray(scales)[..., None]
     products = []
     for effect in (effects, -effects):
         first, second = ((rests[..., pair, None] - effect) / scale for pair in (0, 1))
@@ -198,16 +186,14 @@ def _log_gains(rests: np.ndarray, effects: np.ndarray, scales: np.ndarray | floa
     return np.log(2) - np.log1p((products[0] / products[1]) ** ((_TAIL + 1) / 2))
 
 
-def _scales(quads: np.ndarray) -> np.ndarray:
-    """The spread of a log ratio, one a campaign, from absolute values alone: by how the two ratios
-    of a quad differ, which no change of the program moves; in the beginning also by how large they
-    are.
+def _scale(quads: np.ndarray) -> float:
+    """The spread of a log ratio from absolute values alone: by how the two ratios of a quad
+    differ, which no change of the program moves; in the beginning also by how large they are.
     """
-    count = quads.shape[1]
-    own = np.median(np.abs(quads[..., 0] - quads[..., 1]), axis=1) / np.sqrt(2)
-    size = np.median(np.abs(quads).reshape(len(quads), -1), axis=1)
-    mean_square = (count * own**2 + _FIRST * np.maximum(own, size) ** 2) / (count + _FIRST)
-    return np.maximum(np.sqrt(mean_square) / _NORMAL, _FINEST)
+    count, own = len(quads), np.median(np.abs(quads[:, 0] - quads[:, 1])) / np.sqrt(2)
+    size = np.median(np.abs(quads))
+    mean_square = (count * own**2 + _FIRST * max(own, size) ** 2) / (count + _FIRST)
+    return float(max(np.sqrt(mean_square) / _NORMAL, _FINEST))
 
 
 def pseudo_median(values: np.ndarray) -> float:

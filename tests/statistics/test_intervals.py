@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import sem
 
 from nbhelpers.errors import InputError
-from nbhelpers.statistics import bootstrap_interval, mean_interval, mean_ratio, percentile_interval
+from nbhelpers.statistics import mean_interval, mean_ratio, percentile_interval
 from nbhelpers.statistics.intervals import shortest_interval, values_held
 
 
@@ -38,7 +38,6 @@ def test_the_percentile_interval_is_that_of_numpy_and_passes_over_what_is_not_fi
     assert percentile_interval([*draws[:, 0], np.nan, np.inf]) == tuple(expected[:, 0])
     assert np.isnan(percentile_interval([np.nan])).all()
     assert percentile_interval(np.arange(101), level=0.8) == pytest.approx((10, 90))
-    assert bootstrap_interval(draws[:, 0], np.mean) == bootstrap_interval(draws[:, 0], "mean")
 
 
 @pytest.mark.parametrize("share", [0.5, 0.9, 0.95])
@@ -60,5 +59,5 @@ def test_the_shortest_interval_of_few_and_of_odd_values():
     assert shortest_interval([1.0] * 30) == (1.0, 1.0)
     assert [values_held(100, hundredth / 100) for hundredth in range(2, 101)] == [*range(2, 101)]
     for values in ([], [1.0, np.nan], [1.0, np.inf]):
-        with pytest.raises(InputError, match="shortest interval"):
+        with pytest.raises(InputError, match="value"):
             shortest_interval(values)
