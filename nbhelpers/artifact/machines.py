@@ -5,7 +5,7 @@ Owns how they are found and opened, and where each comes from. What is compared 
 
 import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -55,18 +55,19 @@ class MachineStudy:
         """Finished runs of a campaign, such as ``"40-mitigations/injected"``, with the column
         `machine`. Of several campaigns in that folder it is the largest; without any, no row.
         """
-        import pandas
-
-        tables = [finished(recorded_runs(folder)) for folder in self._campaigns(campaign)]
-        empty = pandas.DataFrame(columns=["run", "cell", "round", "config", "model", "seconds"])
-        return max(tables, key=len, default=empty).assign(machine=self.name)
+        columns = ["run", "cell", "round", "config", "model", "seconds"]
+        tables = (finished(recorded_runs(folder)) for folder in self._campaigns(campaign))
+        return self._largest(tables, columns)
 
     def series(self, campaign: str) -> "pd.DataFrame":
         """What the runs of a campaign printed, a row a value, with the column `machine`."""
+        columns = ["run", "name", "unit", "index", "value"]
+        return self._largest(map(series, self._campaigns(campaign)), columns)
+
+    def _largest(self, tables: "Iterable[pd.DataFrame]", columns: list[str]) -> "pd.DataFrame":
         import pandas
 
-        tables = [series(folder) for folder in self._campaigns(campaign)]
-        empty = pandas.DataFrame(columns=["run", "name", "unit", "index", "value"])
+        empty = pandas.DataFrame(columns=columns)
         return max(tables, key=len, default=empty).assign(machine=self.name)
 
     def commands(self, campaign: str) -> dict[str, str]:

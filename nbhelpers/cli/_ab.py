@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING
 
 from .. import places
 from ..errors import InputError
+from ..files import write_json
+from ..statistics.sequential import OPEN, WORSE
 from ._verbs import Answer, _described, _relative, _say
 
 if TYPE_CHECKING:
     from ..referee.ruling import Ruling
     from ..referee.sides import Side
 
-WORSE_STATUS, OPEN_STATUS = 4, 5
+_STATUSES = {WORSE: 4, OPEN: 5}
 
 
 def ab(arguments: SimpleNamespace) -> Answer:
@@ -35,14 +37,11 @@ def ab(arguments: SimpleNamespace) -> Answer:
 
 
 def _written(ruling: "Ruling", folder: Path, arguments: SimpleNamespace) -> Answer:
-    ruling.write(folder / "ruling.json")
-    _say(
-        *ruling.notes,
-        f"data  {_relative(folder)}",
-        *([f"to go on: {arguments.continued}"] if ruling.open else []),
-    )
-    status = WORSE_STATUS if ruling.worse else OPEN_STATUS if ruling.open else 0
-    return Answer(ruling.sentence, ruling.as_dict(), status)
+    write_json(folder / "ruling.json", ruling.as_dict())
+    _say(*ruling.notes, f"data  {_relative(folder)}")
+    if ruling.verdict == OPEN:
+        _say(f"to go on: {arguments.continued}")
+    return Answer(ruling.sentence, ruling.as_dict(), _STATUSES.get(ruling.verdict, 0))
 
 
 def _folder(arguments: SimpleNamespace) -> Path:

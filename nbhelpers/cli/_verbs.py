@@ -116,15 +116,11 @@ def run(arguments: SimpleNamespace) -> Answer:
 
 def trace(arguments: SimpleNamespace) -> Answer:
     study, traced = _traced(arguments)
-    noise = traced.noise.head(12).round(4)
-    notes = study.notes("traced")
-    lines = [study.verdict("noise").sentence, "", noise.to_string(), "", *notes]
     shown = _for_perfetto(study, traced)
+    lines = [study.verdict("noise").sentence, "", traced.noise.head(12).round(4).to_string(), ""]
     lines += [f"the slowest run, for https://ui.perfetto.dev: {_relative(shown)}"] if shown else []
-    return Answer(
-        "\n".join([*lines, f"kept in {study.folder}"]),
-        {"noise": _rows(traced.noise), "notes": notes, "folder": study.folder, "perfetto": shown},
-    )
+    data = {"noise": _rows(traced.noise), "perfetto": shown}
+    return _kept(lines, data, study.notes("traced"), study.folder)
 
 
 def _for_perfetto(study: "ProgramStudy", traced: "TracedRuns") -> Path | None:
@@ -141,22 +137,19 @@ def _for_perfetto(study: "ProgramStudy", traced: "TracedRuns") -> Path | None:
 
 def worst(arguments: SimpleNamespace) -> Answer:
     study, traced = _traced(arguments)
-    notes = study.notes("traced")
-    if traced.config is None:
+    notes, config = study.notes("traced"), traced.config
+    if config is None:
         nothing = "The slowest run suffered no more than the average: there is nothing to replay."
-        return Answer("\n".join([nothing, *notes]), {"config": None, "notes": notes})
+        return _kept([nothing], {"config": None}, notes, study.folder)
     path = study.folder / "worst-run.json"
     run, seconds = traced.delta.attrs["run"], traced.delta.attrs["seconds"]
-    summary = (
-        f"Run {run} was the slowest: {seconds:.4g} s. What it suffered beyond the"
-        f" average:\n{traced.config.summary().to_string()}"
-    )
-    replay = f"To replay it: {_same_with(arguments, 'inject', os.path.relpath(path))}"
-    return Answer(
-        "\n".join([summary, *notes, replay]),
-        {"config": path, "run": run, "seconds": seconds, "events": len(traced.delta)}
-        | {"notes": notes},
-    )
+    lines = [
+        f"Run {run} was the slowest: {seconds:.4g} s. What it suffered beyond the average:",
+        config.summary().to_string(),
+        f"To replay it: {_same_with(arguments, 'inject', os.path.relpath(path))}",
+    ]
+    data = {"config": path, "run": run, "seconds": seconds, "events": len(traced.delta)}
+    return _kept(lines, data, notes, study.folder)
 
 
 def _same_with(arguments: SimpleNamespace, *verb: str) -> str:
@@ -179,11 +172,8 @@ def inject(arguments: SimpleNamespace) -> Answer:
     runs = injection_campaign(folder, workload, config, runs=arguments.runs or 10).run()
     cells = finished(runs).groupby("cell")
     found = compare(cells.get_group("baseline"), cells.get_group("injected"))
-    return Answer(
-        "\n".join([found.verdict, *run_notes(runs), f"kept in {folder}"]),
-        {"ratios": _rows(found.table), "verdict": found.verdict, "notes": run_notes(runs)}
-        | {"folder": folder},
-    )
+    data = {"ratios": _rows(found.table), "verdict": found.verdict}
+    return _kept([found.verdict], data, run_notes(runs), folder)
 
 
 def _require_config(arguments: SimpleNamespace) -> None:
@@ -203,17 +193,9 @@ def explain(arguments: SimpleNamespace) -> Answer:
     arguments.data_folder = folder
     runs = measure(workload, runs=arguments.runs or 60, metrics="all", folder=folder)
     found = explained(rates(finished(runs)), consequences=consequences())
-    return Answer(
-        "\n".join([found.summary, *run_notes(runs), f"kept in {folder}"]),
-        {
-            "found": found.found,
-            "p_value": found.p_value,
-            "summary": found.summary,
-            "factors": _rows(found.factors),
-            "notes": run_notes(runs),
-            "folder": folder,
-        },
-    )
+    data = {name: getattr(found, name) for name in ("found", "p_value", "summary")}
+    data |= {"factors": _rows(found.factors)}
+    return _kept([found.summary], data, run_notes(runs), folder)
 
 
 def why(arguments: SimpleNamespace) -> Answer:
@@ -382,11 +364,14 @@ def _summary(workload: "Workload", runs: "pd.DataFrame", arguments: SimpleNamesp
         f" {row.mean_low:.4g} to {row.mean_high:.4g}), median {row['median']:.4g}, largest"
         f" {row['max']:.4g}, coefficient of variation {row.cv:.2%}, n = {int(row.runs)}"
     )
-    where = [f"kept in {arguments.folder}"] if arguments.folder else []
-    return Answer(
-        "\n".join([summary, *_untimed(workload, row), *run_notes(runs), *where]),
-        {**_rows(table)[0], "notes": run_notes(runs), "folder": arguments.folder},
-    )
+    lines = [summary, *_untimed(workload, row)]
+    return _kept(lines, _rows(table)[0], run_notes(runs), arguments.folder)
+
+
+def _kept(lines: list[str], data: dict, notes: list[str], folder: object) -> Answer:
+    """An answer with what is to be known of the runs, and where they are, if that was named."""
+    kept = [f"kept in {folder}"] if folder else []
+    return Answer("\n".join([*lines, *notes, *kept]), data | {"notes": notes, "folder": folder})
 
 
 def _untimed(workload: "Workload", row: "pd.Series") -> list[str]:

@@ -12,14 +12,13 @@ import numpy as np
 import pandas as pd
 
 from ..errors import InputError
-from ..files import write_json
 from ..machine import measuring
 from ..measurement import finished, run_notes
 from ..outcomes import COST, outcome_of, with_cost
 from ..progress import Task, task
 from ..reading import read_json
 from ..statistics.claims import MARGIN
-from ..statistics.sequential import BETTER, LEVEL, OPEN, WITHIN, WORSE, ConfidenceSequence
+from ..statistics.sequential import LEVEL, OPEN, WITHIN, ConfidenceSequence
 from .duel import Duel, quads_of
 from .outliers import far_runs, more_on_one_side
 from .sides import NEW, OLD, Side
@@ -57,10 +56,6 @@ class Ruling:
         runs included.
     notes
         What a reader should know, a sentence each.
-    history
-        After each quad: pairs, change, low, high.
-    ratios
-        Log ratios, new over old, of each quad's two pairs.
     folder
         Where the runs are; empty: nowhere.
     unit
@@ -81,39 +76,17 @@ class Ruling:
     medians: tuple[float, float]
     mean_change: float
     notes: list[str] = field(default_factory=list, repr=False)
-    history: list[dict] = field(default_factory=list, repr=False)
-    ratios: list[list[float]] = field(default_factory=list, repr=False)
     folder: str = ""
     unit: str = "s"
 
     @property
-    def better(self) -> bool:
-        """Whether the new side is known to be better."""
-        return self.verdict == BETTER
-
-    @property
-    def worse(self) -> bool:
-        """Whether the new side is known to be worse."""
-        return self.verdict == WORSE
-
-    @property
-    def open(self) -> bool:
-        """Whether it can't be told yet."""
-        return self.verdict == OPEN
-
-    @property
     def sentence(self) -> str:
         """The answer in one line."""
-        return f"{self.answer}: {self.new} against {self.old}"
-
-    @property
-    def answer(self) -> str:
-        """The verdict and its numbers, without the names of the sides."""
         verdict = {WITHIN: f"within ± {100 * self.margin:g} %"}.get(self.verdict, self.verdict)
-        if self.open:
+        if self.verdict == OPEN:
             verdict += f": {self._forecast}"
         numbers = f"{self.outcome} {percent(self.change)}, {self._interval}, {self.pairs} pairs"
-        return f"{verdict} ({numbers})"
+        return f"{verdict} ({numbers}): {self.new} against {self.old}"
 
     @property
     def _forecast(self) -> str:
@@ -139,10 +112,6 @@ class Ruling:
     def as_dict(self) -> dict:
         """The record, of plain JSON types."""
         return {"format": FORMAT, "sentence": self.sentence, **asdict(self)}
-
-    def write(self, path: str | Path) -> Path:
-        """Write the record as JSON."""
-        return write_json(path, self.as_dict())
 
 
 def percent(share: float) -> str:
@@ -261,53 +230,40 @@ def ruling_of(
     quads = quads_of(done).to_numpy()
     if not len(quads):
         raise InputError("not one quad of runs is complete", fix="measure more")
-    sequence, history = _replayed(quads, margin, level)
+    sequence = _replayed(quads, margin, level)
+    low, high = sequence.interval
     costs = with_cost(done)
     far = far_runs(done)
     medians = done.groupby("cell")[outcome_of(done).name].median()
     means = costs.groupby("cell")[COST].mean()
-    last = history[-1]
     return Ruling(
         old=old,
         new=new,
         outcome=_judged(done),
         verdict=sequence.verdict,
-        change=last["change"],
-        low=last["low"],
-        high=last["high"],
+        change=sequence.estimate,
+        low=low if low > -1 else None,
+        high=high if np.isfinite(high) else None,
         margin=margin,
         level=level,
-        pairs=last["pairs"],
+        pairs=2 * sequence.units,
         more_pairs=_whole(2 * sequence.more_units),
         medians=(float(medians[OLD]), float(medians[NEW])),
         mean_change=float(means[NEW] / means[OLD] - 1),
         notes=_notes(runs, done, far),
-        history=history,
-        ratios=quads[: sequence.units].tolist(),
         folder=str(folder or ""),
         unit=outcome_of(done).unit,
     )
 
 
-def _replayed(
-    quads: np.ndarray, margin: float, level: float
-) -> tuple[ConfidenceSequence, list[dict]]:
-    """The sequence up to its verdict, and what it said after each quad."""
-    sequence, history = ConfidenceSequence(margin, level), []
+def _replayed(quads: np.ndarray, margin: float, level: float) -> ConfidenceSequence:
+    """The sequence up to its verdict."""
+    sequence = ConfidenceSequence(margin, level)
     for first, second in quads:
         sequence.add(first, second)
-        low, high = sequence.interval
-        history.append(
-            {
-                "pairs": 2 * sequence.units,
-                "change": sequence.estimate,
-                "low": low if low > -1 else None,
-                "high": high if np.isfinite(high) else None,
-            }
-        )
         if sequence.verdict != OPEN:
             break
-    return sequence, history
+    return sequence
 
 
 def _judged(runs: pd.DataFrame) -> str:

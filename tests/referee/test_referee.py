@@ -16,7 +16,7 @@ from nbhelpers.referee.duel import Duel, NamedFiles, quads_of
 from nbhelpers.referee.outliers import far_runs, more_on_one_side
 from nbhelpers.referee.ruling import decide, ruling_of
 from nbhelpers.referee.sides import Side, configured
-from nbhelpers.statistics.sequential import OPEN, WITHIN, WORSE
+from nbhelpers.statistics.sequential import BETTER, OPEN, WITHIN, WORSE
 from nbhelpers.workloads import program
 
 
@@ -40,7 +40,7 @@ def measured(change, quads=60, spread=0.01, seed=1):
 
 def test_a_slower_program_is_worse_and_the_same_call_measures_nothing_more(tmp_path):
     ruling = decide(sleeping(0.005), sleeping(0.1), tmp_path)
-    assert ruling.worse and ruling.change > ruling.low > 0
+    assert ruling.verdict == WORSE and ruling.change > ruling.low > 0
     runs = recorded_runs(tmp_path)
     assert len(runs) == 2 * ruling.pairs
     again = decide(sleeping(0.005), sleeping(0.1), tmp_path)
@@ -68,7 +68,7 @@ def test_the_order_is_a_coin_a_quad_and_starts_are_random(tmp_path):
 
 def test_a_budget_that_is_spent_says_what_is_missing(tmp_path):
     ruling = decide(sleeping(0.005), sleeping(0.00501), tmp_path, seconds=0)
-    assert ruling.open and ruling.pairs == 8 and "more pairs" in ruling.sentence
+    assert ruling.verdict == OPEN and ruling.pairs == 8 and "more pairs" in ruling.sentence
     more = decide(sleeping(0.005), sleeping(0.00501), tmp_path, pairs=12)
     assert 8 < more.pairs <= 12
     with pytest.raises(InputError, match="at least 8"):
@@ -94,7 +94,7 @@ def test_rulings_on_known_times():
     wide = ruling_of(measured(0.0, quads=10, spread=0.5), "a", "b")
     assert wide.verdict == OPEN and wide.more_pairs is None or wide.more_pairs > 0
     slow = measured(0.02).replace({"old": "new", "new": "old"})
-    assert ruling_of(slow, "a", "b").better
+    assert ruling_of(slow, "a", "b").verdict == BETTER
 
 
 def test_whose_runs_failed_is_said():
@@ -109,7 +109,7 @@ def test_a_rate_is_judged_by_its_reciprocal():
     runs = runs.assign(rate=1 / runs["seconds"], outcome="rate")
     runs["reports"] = json.dumps({"rate": ["1/s", "higher"]})
     ruling = ruling_of(runs, "a", "b")
-    assert ruling.worse and ruling.outcome == "1 / rate"
+    assert ruling.verdict == WORSE and ruling.outcome == "1 / rate"
 
 
 def test_far_runs_are_named_and_count():
@@ -125,11 +125,10 @@ def test_far_runs_are_named_and_count():
 
 
 def test_the_record_is_json(tmp_path):
-    runs = measured(0.02)
-    ruling = ruling_of(runs, "./a <x>", "./b", folder=tmp_path)
-    record = json.loads(ruling.write(tmp_path / "ruling.json").read_text())
+    ruling = ruling_of(measured(0.02), "./a <x>", "./b", folder=tmp_path)
+    record = json.loads(json.dumps(ruling.as_dict()))
     assert record["verdict"] == WORSE and record["medians"] == list(ruling.medians)
-    assert record["history"][-1]["pairs"] == ruling.pairs
+    assert record["pairs"] == ruling.pairs and record["low"] == ruling.low
 
 
 def test_settings_make_two_sides():
