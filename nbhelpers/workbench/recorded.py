@@ -1,11 +1,8 @@
-"""Recorded runs: which there are near this folder, and the runs of a folder or a table.
+"""Recorded runs: which there are, and the runs of a folder or a table.
 
-Owns the search for campaigns, and what a table of runs from elsewhere must have.
+Owns the list of campaigns, and what a table of runs from elsewhere must have.
 """
 
-import os
-from collections.abc import Iterator
-from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -19,13 +16,10 @@ from ..reading import read_csv, read_parquet
 TABLES = (".csv", ".csv.gz", ".parquet")
 FIRST = "first"
 RUNS = "runs.jsonl"
-_MOST_FOLDERS = 2000  # looked through below one root: the current folder may be a home folder
-_DEPTH = 6
-_NO_CAMPAIGNS = ("aside", "traces", "series", "node_modules", "__pycache__")
 
 
 def found_campaigns() -> dict[str, str]:
-    """Campaigns among the results, among the recorded data, and below the current folder.
+    """Campaigns among the results and among the recorded data; others are opened by their path.
 
     A folder of a session counts once, with all that was tried in it.
 
@@ -36,23 +30,16 @@ def found_campaigns() -> dict[str, str]:
     made = results()
     roots = [("workbench", made / "workbench")]
     roots += [(folder.parent.name, folder) for folder in sorted(made.glob("*/data"))]
-    roots += [("recorded", shipped() / "data" / "recorded"), ("here", Path.cwd())]
+    roots += [("recorded", shipped() / "data" / "recorded")]
     found: dict[str, str] = {}
     for where, root in roots:
-        for path in _campaigns_below(root):
-            found.setdefault(str(path.resolve()), f"{where}: {path.relative_to(root).as_posix()}")
+        for path in sorted(root.rglob(f"{RUNS}*")):
+            whole = path.parents[1]
+            place = whole if (whole / FIRST).is_dir() else path.parent
+            name = place.relative_to(root)
+            if "aside" not in name.parts:
+                found.setdefault(str(place.resolve()), f"{where}: {name.as_posix()}")
     return found
-
-
-def _campaigns_below(root: Path) -> Iterator[Path]:
-    for folder, below, files in islice(os.walk(root), _MOST_FOLDERS):
-        path = Path(folder)
-        is_session = FIRST in below and any((path / FIRST).glob(f"{RUNS}*"))
-        if is_session or {RUNS, f"{RUNS}.gz"} & set(files):
-            yield path
-        is_end = is_session or len(path.relative_to(root).parts) >= _DEPTH
-        further = (name for name in below if name[0] != "." and name not in _NO_CAMPAIGNS)
-        below[:] = [] if is_end else sorted(further)
 
 
 def is_table(path: Path) -> bool:

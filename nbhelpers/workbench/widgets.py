@@ -192,7 +192,7 @@ class Workbench:
     # ---- 1: open, or measure ----
 
     def _list_campaigns(self) -> None:
-        """Offer what is recorded near here; nothing is chosen."""
+        """Offer what is recorded; nothing is chosen."""
         with self._filling():
             found = [(words, path) for path, words in found_campaigns().items()]
             self.campaign.options = [(f"choose one of {len(found)} …", ""), *found]

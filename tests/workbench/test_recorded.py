@@ -55,20 +55,12 @@ def test_every_recorded_campaign_is_found_and_a_session_once(elsewhere):
     assert autopilot == "recorded: 55-mitigate-and-compare/autopilot"
 
 
-def test_results_and_the_current_folder_are_looked_through(elsewhere):
-    seen = ("build/quick/data/10-x/base", "build/workbench/sleep-1/first", "here/mine")
-    for place in (*seen, "here/mine/aside/2026", "here/.hidden"):
+def test_results_are_looked_through_and_what_was_put_aside_is_not(elsewhere):
+    seen = ("build/quick/data/10-x/base", "build/workbench/sleep-1/first")
+    for place in (*seen, "build/workbench/sleep-1/trial-x", "build/quick/data/10-x/base/aside/1"):
         copied(elsewhere / place)
     names = [name for name in found_campaigns().values() if not name.startswith("recorded")]
-    assert names == ["workbench: sleep-1", "quick: 10-x/base", "here: mine"]
-
-
-def test_a_large_current_folder_is_not_looked_through_without_end(elsewhere, monkeypatch):
-    monkeypatch.setattr("nbhelpers.workbench.recorded._MOST_FOLDERS", 20)
-    for number in range(50):
-        (elsewhere / f"here/{number:02d}").mkdir()
-    copied(elsewhere / "here/zz")
-    assert not any(name.startswith("here") for name in found_campaigns().values())
+    assert names == ["workbench: sleep-1", "quick: 10-x/base"]
 
 
 @pytest.mark.parametrize("name", ["runs.csv", "runs.csv.gz", "runs.parquet"])
