@@ -233,15 +233,16 @@ def read_answer(path: Path) -> Answered:
             where=path,
             fix="run its stage again: make paper",
         )
-    known = {part.name for part in fields(Answer)}
-    parameters: dict[str, Any] = {
-        name: value for name, value in content["answer"].items() if name in known
-    }
-    for name in _NUMBERS:
-        parameters[name] = math.nan if parameters[name] is None else parameters[name]
-    return Answered(
-        content["stage"], content["question"], Answer(**parameters), tuple(content["findings"])
-    )
+    return answered(content)
+
+
+def answered(content: dict[str, Any]) -> Answered:
+    """What a file or a row of the shipped answers holds."""
+    names = {part.name for part in fields(Answer)}
+    known = {name: one for name, one in content["answer"].items() if name in names}
+    known |= {name: math.nan for name in _NUMBERS if known.get(name) is None}
+    findings = tuple(content.get("findings", ()))
+    return Answered(content["stage"], content["question"], Answer(**known), findings)
 
 
 def read_answers(results: Path) -> list[Answered]:

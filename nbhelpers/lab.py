@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from .answers import Answer, Answered, read_answer
+from .answers import Answer, Answered, answered, read_answer
 from .errors import InputError
 from .files import write_json
 from .places import HOME, is_installed, results, shipped
@@ -160,11 +160,7 @@ def answers(profile: str) -> dict[str, Answered]:
 def shipped_answers() -> dict[str, Answered]:
     """Stage → answer of the recorded campaign, as data/recorded has them."""
     path = shipped() / "data" / "recorded" / "answers.json"
-    found = {}
-    for row in read_json(path) if path.exists() else []:
-        parts = {name: value for name, value in row["answer"].items() if value is not None}
-        found[row["stage"]] = Answered(row["stage"], row["question"], Answer(**parts), ())
-    return found
+    return {row["stage"]: answered(row) for row in (read_json(path) if path.exists() else [])}
 
 
 def title_of(stage: str) -> str:
