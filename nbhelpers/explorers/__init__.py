@@ -1,4 +1,4 @@
-"""The linked view of runs, the same in JupyterLab and on exported pages; the tree of a cutoff."""
+"""The linked view of runs, the same in JupyterLab and on exported pages."""
 
 from typing import TYPE_CHECKING
 
@@ -6,6 +6,5 @@ from .. import lazily
 
 if TYPE_CHECKING:
     from .runs import explore_runs
-    from .tree import LOOK, STATIC, STEPS, tree_html
 else:
     __all__, __getattr__, __dir__ = lazily(__name__)

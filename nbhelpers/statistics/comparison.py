@@ -93,7 +93,6 @@ def compare(
     seed: int = 0,
     *,
     higher_is_better: bool | None = None,
-    block: str = "round",
     margin: float = MARGIN,
 ) -> Comparison:
     """Compare the runs before and after a change.
@@ -102,16 +101,15 @@ def compare(
     ----------
     before, after
         Runs tables, or arrays of at least two values each. Rows whose `status` is not "ok" are
-        excluded. Of a campaign that grew, only epochs that hold both count.
+        excluded. Of a campaign that grew, only epochs that hold both count. Where at least eight
+        rounds (`round`) hold runs of both, measured in turn, only these are compared. Intervals
+        then resample whole rounds.
     outcome
         Column to compare; None: the column that the program is judged by (`outcomes.outcome_of`).
     seed
         Seed of the resamples.
     higher_is_better
         The outcome is a throughput or the like; None: as the table says.
-    block
-        Column that names the rounds. Where at least eight rounds hold runs of both, measured in
-        turn, only these are compared. Intervals then resample whole rounds.
     margin
         The share of change of the mean within which a difference counts as none.
 
@@ -144,7 +142,7 @@ def compare(
     higher = judged.higher_is_better if higher_is_better is None else higher_is_better
     if isinstance(before, pd.DataFrame) and isinstance(after, pd.DataFrame):
         before, after = same_epochs(before, after)
-    pair = Pair.of(before, after, judged.name, block)
+    pair = Pair.of(before, after, judged.name)
     table = pair.table(seed)
     found = pair.judged(table, margin)
     trimmed = trimmed_sentence(table, pair, found["mean"], found["trimmed"])
@@ -155,7 +153,7 @@ def compare(
         outcome=judged.name,
         rounds=len(pair.rounds),
         better=_better(shown(found["mean"], table.loc["mean"]), higher),
-        measured_in=_shared_rounds(before, after, block),
+        measured_in=_shared_rounds(before, after),
         by_trimmed=trimmed,
         judged=found,
     )
@@ -197,11 +195,11 @@ def _outcome_of(runs: object, outcome: str | None) -> Outcome:
     return Outcome(outcome or "seconds")
 
 
-def _shared_rounds(before: object, after: object, block: str) -> str:
+def _shared_rounds(before: object, after: object) -> str:
     """Numbers of the rounds that hold both, neighbours as a range."""
-    if not (_has_column(before, block) and _has_column(after, block)):
+    if not (_has_column(before, "round") and _has_column(after, "round")):
         return ""
-    numbers = _rounds_of_both(before, after, block).astype(int)
+    numbers = _rounds_of_both(before, after).astype(int)
     parts = np.split(numbers, np.flatnonzero(np.diff(numbers) > 1) + 1) if numbers.size else []
     return ", ".join(f"{part[0]}-{part[-1]}" if part.size > 1 else str(part[0]) for part in parts)
 
@@ -210,8 +208,8 @@ def _has_column(runs: object, name: str) -> TypeGuard[pd.DataFrame]:
     return isinstance(runs, pd.DataFrame) and name in runs
 
 
-def _rounds_of_both(before: pd.DataFrame, after: pd.DataFrame, block: str) -> np.ndarray:
-    return np.intersect1d(before[block].dropna(), after[block].dropna())
+def _rounds_of_both(before: pd.DataFrame, after: pd.DataFrame) -> np.ndarray:
+    return np.intersect1d(before["round"].dropna(), after["round"].dropna())
 
 
 @dataclass(frozen=True, eq=False)
@@ -225,30 +223,19 @@ class Pair:
     rounds: tuple = ()
 
     @classmethod
-    def of(cls, before: object, after: object, outcome: str, block: str) -> "Pair":
+    def of(cls, before: object, after: object, outcome: str) -> "Pair":
         old, new = _finished(before, outcome), _finished(after, outcome)
-        if _has_column(old, block) and _has_column(new, block) and _measured_in_turn(old, new):
-            shared = _rounds_of_both(old, new, block)
+        if _has_column(old, "round") and _has_column(new, "round") and _measured_in_turn(old, new):
+            shared = _rounds_of_both(old, new)
             if shared.size >= FEWEST_ROUNDS:
-                old, new = old[old[block].isin(shared)], new[new[block].isin(shared)]
-                return cls(
-                    _values(old, outcome),
-                    _values(new, outcome),
-                    old[block].to_numpy(),
-                    new[block].to_numpy(),
-                    tuple(shared),
-                )
+                old, new = (side[side["round"].isin(shared)] for side in (old, new))
+                rounds = old["round"].to_numpy(), new["round"].to_numpy(), tuple(shared)
+                return cls(_values(old, outcome), _values(new, outcome), *rounds)
         return cls(_values(old, outcome), _values(new, outcome))
-
-    def old_by_round(self) -> list[np.ndarray]:
-        return [self.old[self.old_rounds == number] for number in self.rounds]
-
-    def new_by_round(self) -> list[np.ndarray]:
-        return [self.new[self.new_rounds == number] for number in self.rounds]
 
     def table(self, seed: int) -> pd.DataFrame:
         """Each statistic of both samples, and their ratio with its interval."""
-        intervals = self._round_intervals(seed) if self.rounds else self._run_intervals(seed)
+        intervals = self._intervals(seed)
         rows = {}
         for name, statistic in STATISTICS.items():
             before, after = float(statistic(self.old)), float(statistic(self.new))
@@ -271,17 +258,16 @@ class Pair:
         )
         return [before, after, *trimmed_ratio([(above, below)])[:3]]
 
-    def _round_intervals(self, seed: int) -> dict[str, tuple[float, float]]:
-        functions = list(STATISTICS.values())
-        above, below = resample_rounds(self.new_by_round(), self.old_by_round(), functions, seed)
+    def _intervals(self, seed: int) -> dict[str, tuple[float, float]]:
+        """That of each ratio, by whole rounds where there are rounds."""
+        if not self.rounds:
+            return {name: bootstrap_ratio(self.new, self.old, name, seed) for name in STATISTICS}
+        sides = ((self.new, self.new_rounds), (self.old, self.old_rounds))
+        parts = [[side[rounds == one] for one in self.rounds] for side, rounds in sides]
+        above, below = resample_rounds(*parts, list(STATISTICS.values()), seed)
         with np.errstate(divide="ignore", invalid="ignore"):
             ratios = above / below
-        return {
-            name: percentile_interval(ratios[:, place]) for place, name in enumerate(STATISTICS)
-        }
-
-    def _run_intervals(self, seed: int) -> dict[str, tuple[float, float]]:
-        return {name: bootstrap_ratio(self.new, self.old, name, seed) for name in STATISTICS}
+        return dict(zip(STATISTICS, map(percentile_interval, ratios.T), strict=True))
 
     def judged(self, table: pd.DataFrame, margin: float) -> dict[str, Judgement]:
         """Mean and variation judged together; and the mean's verdict with the trimmed mean in its

@@ -11,11 +11,11 @@ from pathlib import Path
 from unittest.mock import patch
 
 from ..errors import RunError
-from ..explorers import STATIC
 from ..files import digest, write_json, written
 from ..places import shipped
 from .recorded import is_table
 from .session import Session
+from .views import STATIC
 
 NAME, CHOICES = "session.ipynb", "session.json"
 

@@ -12,10 +12,10 @@ import numpy as np
 import pandas as pd
 
 from ..errors import NoisebookError
-from ..explorers import tree_html
 from ..mitigation.knowledge import Mitigation, factor_of, mitigations, references
 from ..outcomes import outcome_of
 from ..palette import CLASSES, COLUMN_IN, GREEN, MARKERS, SIDES, VERMILION
+from ..report import figure_attribution
 from ..report.appearance import style
 from ..report.images import DRAWING, embedded
 from ..statistics import cell_statistics, compare
@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from ..attribution import Explanation
 
 FEWEST = 5  # runs with a value of a metric and of the outcome
+MOST_FACTORS = 5
+STATIC = "NOISEBOOK_STATIC"  # set where nobody is there to click
+_FACTORS = ["factor", "direction", "slow_median", "fast_median", "separation"]
 RISKS = {
     "none": "none: it touches the program only",
     "low": "low: it changes the machine for the length of a run",
@@ -126,9 +129,14 @@ def cutoff_html(session: Session, explanation: "Explanation") -> str:
     """
     is_open = not np.isfinite(explanation.p_value)
     tree = explanation.tree if is_open or explanation.found else None
-    shown = tree_html(replace(explanation, tree=tree), session.table)
+    with DRAWING:
+        figure = figure_attribution(replace(explanation, tree=tree), session.table)
+        shown = embedded(figure, "Distribution and tree")
+    columns = _FACTORS if is_open else [*_FACTORS, "p_value"]
+    first = explanation.factors[columns].head(MOST_FACTORS)
+    factors = "" if first.empty else table_html(first)
     pale = ' style="opacity:.45"' if is_open else ""
-    return f"{claim_html(explanation)}<div{pale}>{shown}</div>"
+    return f"{claim_html(explanation)}<div{pale}>{shown}{factors}</div>"
 
 
 def metrics_of(explanation: "Explanation") -> list[str]:

@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError, NoisebookError
-from ..explorers import LOOK, STATIC, STEPS
 from ..statistics import stopping
 from . import views
 from .by_hand import AFTER, BEFORE
@@ -29,6 +28,15 @@ BEGIN, RUNS, CUTOFF, FACTOR, MITIGATION, SAVE = range(6)  # places of the tabs
 TITLES = ("1 Begin", *views.STEPS, "6 Save")
 DRAWN = dict(enumerate(views.STEPS.values(), RUNS))
 WIDE = {"width": "90%"}
+PLACES = 200  # of a slider
+# JupyterLab's own rules for tables do not reach into widgets; pages have theirs.
+LOOK = (
+    "<style>.jupyter-widgets .explorer{line-height:1.4}"
+    ".jupyter-widgets .explorer p{margin:.5em 0}"
+    ".jupyter-widgets .explorer table{border-collapse:collapse;font-variant-numeric:tabular-nums}"
+    ".jupyter-widgets .explorer :is(th,td){padding:.25em .7em;text-align:right}"
+    ".jupyter-widgets .explorer thead{border-bottom:1px solid}</style>"
+)
 
 
 class Workbench:
@@ -69,7 +77,7 @@ class Workbench:
     def _ipython_display_(self) -> None:
         from IPython.display import HTML, display
 
-        static = os.environ.get(STATIC)
+        static = os.environ.get(views.STATIC)
         display(HTML(views.page_html(self.session)) if static else self.widget())
 
     # ---- the tabs and their inputs ----
@@ -415,6 +423,6 @@ def _offer(choice: Any, options: list[tuple[str, str]], value: str) -> None:
 
 def _numbers(values: np.ndarray, *more: float) -> list[tuple[str, float]]:
     """Numbers along a slider, from the least to the largest."""
-    steps = np.linspace(values.min(), values.max(), STEPS)
+    steps = np.linspace(values.min(), values.max(), PLACES)
     numbers = np.unique([*steps, *filter(np.isfinite, more)]).tolist()
     return [(f"{number:.4g}", number) for number in numbers]
