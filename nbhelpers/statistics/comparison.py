@@ -263,8 +263,8 @@ class Pair:
         if not self.rounds:
             return {name: bootstrap_ratio(self.new, self.old, name, seed) for name in STATISTICS}
         sides = ((self.new, self.new_rounds), (self.old, self.old_rounds))
-        parts = [[side[rounds == one] for one in self.rounds] for side, rounds in sides]
-        above, below = resample_rounds(*parts, list(STATISTICS.values()), seed)
+        new, old = ([side[rounds == one] for one in self.rounds] for side, rounds in sides)
+        above, below = resample_rounds(new, old, list(STATISTICS.values()), seed)
         with np.errstate(divide="ignore", invalid="ignore"):
             ratios = above / below
         return dict(zip(STATISTICS, map(percentile_interval, ratios.T), strict=True))
