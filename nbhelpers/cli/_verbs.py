@@ -120,7 +120,7 @@ def trace(arguments: SimpleNamespace) -> Answer:
     lines = [study.verdict("noise").sentence, "", traced.noise.head(12).round(4).to_string(), ""]
     lines += [f"the slowest run, for https://ui.perfetto.dev: {_relative(shown)}"] if shown else []
     data = {"noise": _rows(traced.noise), "perfetto": shown}
-    return _kept(lines, data, study.notes("traced"), study.folder)
+    return _with_notes(lines, data, study.notes("traced"), study.folder)
 
 
 def _for_perfetto(study: "ProgramStudy", traced: "TracedRuns") -> Path | None:
@@ -140,7 +140,7 @@ def worst(arguments: SimpleNamespace) -> Answer:
     notes, config = study.notes("traced"), traced.config
     if config is None:
         nothing = "The slowest run suffered no more than the average: there is nothing to replay."
-        return _kept([nothing], {"config": None}, notes, study.folder)
+        return _with_notes([nothing], {"config": None}, notes, study.folder)
     path = study.folder / "worst-run.json"
     run, seconds = traced.delta.attrs["run"], traced.delta.attrs["seconds"]
     lines = [
@@ -149,7 +149,7 @@ def worst(arguments: SimpleNamespace) -> Answer:
         f"To replay it: {_same_with(arguments, 'inject', os.path.relpath(path))}",
     ]
     data = {"config": path, "run": run, "seconds": seconds, "events": len(traced.delta)}
-    return _kept(lines, data, notes, study.folder)
+    return _with_notes(lines, data, notes, study.folder)
 
 
 def _same_with(arguments: SimpleNamespace, *verb: str) -> str:
@@ -173,7 +173,7 @@ def inject(arguments: SimpleNamespace) -> Answer:
     cells = finished(runs).groupby("cell")
     found = compare(cells.get_group("baseline"), cells.get_group("injected"))
     data = {"ratios": _rows(found.table), "verdict": found.verdict}
-    return _kept([found.verdict], data, run_notes(runs), folder)
+    return _with_notes([found.verdict], data, run_notes(runs), folder)
 
 
 def _require_config(arguments: SimpleNamespace) -> None:
@@ -195,7 +195,7 @@ def explain(arguments: SimpleNamespace) -> Answer:
     found = explained(rates(finished(runs)), consequences=consequences())
     data = {name: getattr(found, name) for name in ("found", "p_value", "summary")}
     data |= {"factors": _rows(found.factors)}
-    return _kept([found.summary], data, run_notes(runs), folder)
+    return _with_notes([found.summary], data, run_notes(runs), folder)
 
 
 def why(arguments: SimpleNamespace) -> Answer:
@@ -365,13 +365,13 @@ def _summary(workload: "Workload", runs: "pd.DataFrame", arguments: SimpleNamesp
         f" {row['max']:.4g}, coefficient of variation {row.cv:.2%}, n = {int(row.runs)}"
     )
     lines = [summary, *_untimed(workload, row)]
-    return _kept(lines, _rows(table)[0], run_notes(runs), arguments.folder)
+    return _with_notes(lines, _rows(table)[0], run_notes(runs), arguments.folder)
 
 
-def _kept(lines: list[str], data: dict, notes: list[str], folder: object) -> Answer:
+def _with_notes(lines: list[str], data: dict, notes: list[str], folder: object) -> Answer:
     """An answer with what is to be known of the runs, and where they are, if that was named."""
-    kept = [f"kept in {folder}"] if folder else []
-    return Answer("\n".join([*lines, *notes, *kept]), data | {"notes": notes, "folder": folder})
+    where = [f"kept in {folder}"] if folder else []
+    return Answer("\n".join([*lines, *notes, *where]), data | {"notes": notes, "folder": folder})
 
 
 def _untimed(workload: "Workload", row: "pd.Series") -> list[str]:
