@@ -9,6 +9,7 @@ import pytest
 
 from nbhelpers.errors import InputError, NoisebookError
 from nbhelpers.measurement._knowledge import read_layer
+from nbhelpers.measurement.other_tools import read_benchmark
 from nbhelpers.mpi._records import read_rank
 from nbhelpers.mpi.pingpong import COLUMNS as PINGPONG
 from nbhelpers.mpi.pingpong import read_pingpong
@@ -20,6 +21,7 @@ from nbhelpers.simulation.goal import read_goal
 from nbhelpers.speed.samples import content_of
 from nbhelpers.tracing.netgauge import read_netgauge
 from nbhelpers.tracing.osnoise import read_osnoise
+from nbhelpers.tracing.text import read_text
 from nbhelpers.workbench.recorded import runs_of
 from nbhelpers.workloads.description import read_description
 
@@ -34,6 +36,11 @@ _GOAL = b"num_ranks 2\nrank 0 {\nl1: send 8b to 1\n}\nrank 1 {\nl1: recv 8b from
 _PINGPONG = " ".join(PINGPONG).encode() + b"\nroundtrip 1 1 0 0 500 20\nburst 1 10 0 0 90 30\n"
 _CALLS = struct.pack("=8s4i8q64s128s", b"nbtrace1", 0, 2, 3, 0, 0, *range(7), b"host", b"MPI")
 _CALLS = (_CALLS + b"MPI_Send\nMPI_Recv\0").ljust(8192, b"\0") + bytes(range(1, 97)) * 4
+_SWITCH = b"a-1 [000] d..2. 1.000001: sched_switch: a:1 [120] S ==> b:2 [120]\n"
+_LTTNG = b'[1.000000001] h irq_handler_entry: { cpu_id = 0 }, { irq = 7, name = "eth0" }\n'
+_HYPERFINE = b'{"results": [{"command": "a", "times": [0.5, 0.25], "exit_codes": [0, 1]}]}'
+_PYPERF = b'{"benchmarks": [{"metadata": {"name": "a"}, "runs": [{"values": [0.5, 0.25]}]}]}'
+_GOOGLE = b'{"context": {}, "benchmarks": [{"name": "a", "real_time": 5, "cpu_time": 4}]}'
 READERS = {
     "yaml": (lambda path: read_yaml(path, "list", fast=True), ".yml", b"a: [1, 2]\nb: {c: 3}\n"),
     "json": (read_json, ".json", b'{"a": [1, 2.5], "b": {"c": "d"}}'),
@@ -47,6 +54,11 @@ READERS = {
     "workbench parquet": (runs_of, ".parquet", _PARQUET),
     "netgauge": (read_netgauge, ".txt", _DETOURS),
     "osnoise": (read_osnoise, ".txt", b"# tracer: osnoise\n"),
+    "text": (read_text, ".txt", _SWITCH * 2),
+    "lttng": (read_text, ".txt", _LTTNG * 2),
+    "hyperfine": (read_benchmark, ".json", _HYPERFINE),
+    "pyperf": (read_benchmark, ".json", _PYPERF),
+    "google": (read_benchmark, ".json", _GOOGLE),
     "goal": (read_goal, ".goal", _GOAL),
     "ping-pong": (read_pingpong, ".txt", _PINGPONG),
     "MPI calls": (read_rank, ".calls", _CALLS),

@@ -23,6 +23,7 @@ examples:
   noisebook why -- ./my_program --size 100
   noisebook run --runs 30 --seconds 'elapsed: (?P<seconds>[0-9.]+)' -- ./my_program
   noisebook run --shell './a | ./b'
+  noisebook explain hyperfine.json    or: perf script > trace.txt; noisebook explain trace.txt
   noisebook ab -- ./old --size 100 -- ./new --size 100"""
 _AB = """\
 what is compared, in one of these ways:
@@ -45,7 +46,7 @@ VERBS = {
     "trace": "record what takes the CPU from it: interrupts, softirqs, threads",
     "worst": "write down the noise of its slowest run, less the average, as a noise config",
     "inject": "run it with and without the noise of a config, in turn",
-    "explain": "which counters separate its slow runs from the others",
+    "explain": "which counters separate its slow runs, or those of a FILE of another tool",
     "why": "all of these in a bounded time: verdicts, remedies, and a page",
     "ab": "is the new one of two builds, commands or settings better or worse, and by how much",
     "simulate": "what the noise would do to a program on very many CPUs",

@@ -188,6 +188,8 @@ def explain(arguments: SimpleNamespace) -> Answer:
     from ..attribution import explain as explained
     from ..measurement import consequences, finished, measure, rates, run_notes
 
+    if file := _file_of_another_tool(arguments.command):
+        return _explained_file(file, arguments.outcome)
     workload = _workload(arguments)
     folder = _folder(arguments) or _study_folder(arguments, workload) / "explained"
     arguments.data_folder = folder
@@ -196,6 +198,20 @@ def explain(arguments: SimpleNamespace) -> Answer:
     data = {name: getattr(found, name) for name in ("found", "p_value", "summary")}
     data |= {"factors": _rows(found.factors)}
     return _with_notes([found.summary], data, run_notes(runs), folder)
+
+
+def _file_of_another_tool(command: list[str]) -> str:
+    """The one word of a command that names a file which is no program; "" else."""
+    file = command[0] if len(command) == 1 else ""
+    return file if os.path.isfile(file) and not os.access(file, os.X_OK) else ""
+
+
+def _explained_file(file: str, outcome: str) -> Answer:
+    from ..workbench.elsewhere import explain_file
+
+    sentences, table = explain_file(file, outcome or None)
+    shown = [table.head(12).to_string()] if len(table) else []
+    return Answer("\n".join([*sentences, *shown]), {"found": sentences, "table": _rows(table)})
 
 
 def why(arguments: SimpleNamespace) -> Answer:

@@ -1,7 +1,8 @@
-"""A folder of osnoise traces that somebody else recorded, as runs and noise events.
+"""A folder of traces that somebody else recorded, as runs and noise events.
 
-Owns the layout in which Persson et al. 2025 publish theirs: a trace a run, and a line ``Total
-Duration: X seconds`` in a file next to it or within it.
+Owns the layout in which Persson et al. 2025 publish theirs: an osnoise trace a run, and a line
+``Total Duration: X seconds`` in a file next to it or within it. The text of other tools says by
+itself when the program ran (`text`).
 """
 
 import re
@@ -14,6 +15,7 @@ from ..progress import each
 from ._files import read_trace
 from ._table import KINDS, join_events
 from .osnoise import lines_of_noise, read_osnoise
+from .text import read_text
 
 _DURATION = re.compile(
     rb"^Total Duration:\s*(\d+\.?\d*(?:[eE][+-]?\d{1,2})?)\s*seconds", re.MULTILINE
@@ -23,23 +25,24 @@ _NO_TRACES = (*_BESIDE, ".json", ".md", ".stats")
 
 
 def read_foreign_traces(folder: str | Path, workload: str) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Read a folder of osnoise traces, for `average_noise` and `delta_noise`.
+    """Read a folder of traces, for `average_noise` and `delta_noise`.
 
     Parameters
     ----------
     folder
-        With one trace a run (any name; plain or .gz), as tracefs prints it. The line ``Total
-        Duration: X seconds`` that the program printed stands in a file NAME.benchout or NAME.out,
-        or at the end of the trace.
+        With one trace a run (any name; plain or .gz), or one such file. Either osnoise's text as
+        tracefs prints it: the line ``Total Duration: X seconds`` that the program printed stands
+        in a file NAME.benchout or NAME.out, or at the end of the trace. Or the text of perf script,
+        trace-cmd report, traceconv systrace or babeltrace (`text.read_text`).
     workload
         Name (comm) of the program, whose threads are not noise; the run begins with its first
-        event (`window_from_workload`).
+        event (`window_from_workload`). "": of text other than osnoise's, the busiest name.
 
     Returns
     -------
     runs
         One row a trace: `run` (from 0, by name), `cell` ("traced"), `seconds`, `status` ("ok"),
-        `trace` (the file).
+        `trace` (the file), of text other than osnoise's also `program` (the name).
     events
         Noise events of all runs, with the columns of `read_traces`.
 
@@ -50,32 +53,30 @@ def read_foreign_traces(folder: str | Path, workload: str) -> tuple[pd.DataFrame
     LostEvents
         The kernel lost events.
     """
-    paths = [
-        path
-        for path in sorted(Path(folder).glob("*"))
-        if path.is_file() and path.suffix not in _NO_TRACES
+    inside = [Path(folder)] if Path(folder).is_file() else sorted(Path(folder).glob("*"))
+    paths = [path for path in inside if path.is_file() and path.suffix not in _NO_TRACES]
+    if not paths:
+        raise _unknown("no trace is here", folder)
+    read = [
+        (_read_osnoise if b"_noise:" in read_trace(path) else read_text)(path, workload, run)
+        for run, path in enumerate(each(paths, "reading traces", "files"))
     ]
-    if not paths or not workload:
-        raise InputError(
-            "no trace is here" if not paths else "the name of the program is missing",
-            where=folder,
-            why="its threads must not count as noise",
-            fix="give the folder with the files of tracefs' `trace`, and the program's name",
-        )
-    rows, tables = [], []
-    for run, path in enumerate(each(paths, "reading traces", "files")):
-        window = window_from_workload(path, workload)
-        tables.append(read_osnoise(path, window=window, workload=workload, run=run))
-        rows.append(
-            {
-                "run": run,
-                "cell": "traced",
-                "seconds": (window[1] - window[0]) / 1e9,
-                "status": "ok",
-                "trace": path.name,
-            }
-        )
-    return pd.DataFrame(rows), join_events(tables)
+    return pd.DataFrame([row for row, _ in read]), join_events([events for _, events in read])
+
+
+def _read_osnoise(path: Path, workload: str, run: int) -> tuple[dict, pd.DataFrame]:
+    if not workload:
+        raise _unknown("the name of the program is missing", path)
+    window = window_from_workload(path, workload)
+    seconds = (window[1] - window[0]) / 1e9
+    row = {"run": run, "cell": "traced", "seconds": seconds, "status": "ok", "trace": path.name}
+    return row, read_osnoise(path, window=window, workload=workload, run=run)
+
+
+def _unknown(what: str, where: str | Path) -> InputError:
+    why = "its threads must not count as noise"
+    fix = "give the folder with the files of tracefs' `trace`, and the program's name"
+    return InputError(what, where=where, why=why, fix=fix)
 
 
 def window_from_workload(path: str | Path, workload: str) -> tuple[int, int]:

@@ -10,10 +10,11 @@ import pandas as pd
 
 from ..errors import InputError
 from ..measurement import finished, rates, recorded_runs
+from ..measurement.other_tools import read_benchmark
 from ..places import results, shipped
 from ..reading import read_csv, read_parquet
 
-TABLES = (".csv", ".csv.gz", ".parquet")
+TABLES = (".csv", ".csv.gz", ".parquet", ".json", ".json.gz")
 FIRST = "first"
 RUNS = "runs.jsonl"
 
@@ -43,7 +44,7 @@ def found_campaigns() -> dict[str, str]:
 
 
 def is_table(path: Path) -> bool:
-    """Whether a path is that of a table: a .csv, .csv.gz or .parquet file."""
+    """Whether a path is that of a table: .csv, .parquet, or JSON of another tool."""
     return path.name.lower().endswith(TABLES)
 
 
@@ -54,7 +55,8 @@ def runs_of(path: Path) -> pd.DataFrame:
     Parameters
     ----------
     path
-        Folder of a campaign; or a table with a row a run: .csv, .csv.gz or .parquet.
+        Folder of a campaign; or a table with a row a run: .csv, .csv.gz or .parquet; or .json of
+        hyperfine, pyperf or Google Benchmark.
 
     Raises
     ------
@@ -67,7 +69,9 @@ def runs_of(path: Path) -> pd.DataFrame:
 
 
 def _table(path: Path) -> pd.DataFrame:
-    runs = (read_parquet if path.suffix == ".parquet" else read_csv)(path)
+    is_json = path.name.lower().endswith((".json", ".json.gz"))
+    read = read_parquet if path.suffix == ".parquet" else read_benchmark if is_json else read_csv
+    runs = read(path)
     runs.columns = runs.columns.map(str)
     numbers = runs.select_dtypes("number")
     if not (np.isfinite(numbers).all() & (numbers.nunique() > 1)).any():

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from ..errors import NoisebookError
-from ..mitigation.knowledge import Mitigation, factor_of, mitigations, references
+from ..mitigation.knowledge import Mitigation, Reference, factor_of, mitigations, references
 from ..outcomes import outcome_of
 from ..palette import CLASSES, COLUMN_IN, GREEN, MARKERS, SIDES, VERMILION
 from ..report import figure_attribution
@@ -206,7 +206,7 @@ def mitigation_html(session: Session, mitigation: Mitigation) -> str:
         here = BY_HAND
     lists = {
         "By hand": [f"<code>{html.escape(line)}</code>" for line in mitigation.by_hand],
-        "References": [html.escape(str(references()[name])) for name in mitigation.references],
+        "References": [linked(references()[name]) for name in mitigation.references],
     }
     return (
         f"<h4>{html.escape(mitigation.name)}</h4>{paragraph(mitigation.what)}"
@@ -215,6 +215,15 @@ def mitigation_html(session: Session, mitigation: Mitigation) -> str:
         f"<p><b>{title}</b></p><ul>{''.join(f'<li>{line}</li>' for line in lines)}</ul>"
         for title, lines in lists.items()
     )
+
+
+def linked(reference: Reference) -> str:
+    """A reference; a DOI and a document of the kernel are links."""
+    text, page = html.escape(str(reference)), reference.title.removeprefix("Documentation/")
+    address = f"https://doi.org/{reference.doi}" if reference.doi else ""
+    if reference.kind == "kernel" and page.endswith(".rst"):
+        address = f"https://docs.kernel.org/{page.removesuffix('.rst')}.html"
+    return f'<a href="{html.escape(address)}">{text}</a>' if address else text
 
 
 @lru_cache(maxsize=32)

@@ -1,5 +1,6 @@
 """Recorded runs: which are found, and what a path may be."""
 
+import json
 import os
 import shutil
 from pathlib import Path
@@ -12,6 +13,7 @@ from nbhelpers.errors import InputError
 from nbhelpers.measurement import finished, recorded_runs
 from nbhelpers.places import shipped
 from nbhelpers.workbench import Session
+from nbhelpers.workbench.elsewhere import explain_file
 from nbhelpers.workbench.recorded import found_campaigns
 
 RECORDED = shipped() / "data/recorded"
@@ -103,3 +105,17 @@ def test_what_holds_no_runs_is_refused_with_a_way_out(elsewhere):
         with pytest.raises(InputError, match=words) as raised:
             Session.of_recorded(text)
         assert raised.value.fix or raised.value.where
+
+
+def test_a_file_of_another_tool_is_explained(elsewhere):
+    table = a_table(elsewhere / "here/runs.csv").rename(columns={"latency": "real_time"})
+    runs = table.assign(name="sort", cpu_time=1.0).drop(columns="host").to_dict("records")
+    (elsewhere / "bench.json").write_text(json.dumps({"context": {}, "benchmarks": runs}))
+    said, factors = explain_file(elsewhere / "bench.json")
+    assert said[0].startswith("sort: ") and said[0].endswith("n = 40.")
+    assert factors["factor"].iloc[0] == "faults" and set(factors.index) == {"sort"}
+    text = shipped() / "tests/tracing/data/contended.trace.txt.gz"
+    said, noise = explain_file(text)
+    assert said[0].startswith("cc1 had most CPU time") and "2 CPUs" in said[0]
+    assert ("thread", "detour") in noise.index and 0 < noise["cpu_share"].sum() < 1
+    assert explain_file("")[0] == []
