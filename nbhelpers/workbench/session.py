@@ -403,10 +403,7 @@ class Session:
         permutations
             Of the null distribution.
         """
-        from ..attribution import explain
-
-        runs, chosen = self.table, (self.cutoff, self.excluded, self.seed, permutations)
-        return explain(runs, self.judged, *chosen, consequences=consequences())
+        return _explained(self, permutations, self.state)
 
     def chosen(self, explanation: "Explanation") -> str:
         """The metric that is looked at: the chosen node, else the first factor, else none."""
@@ -476,6 +473,14 @@ class Session:
 @lru_cache(maxsize=32)
 def _finished_runs(folder: Path, files: tuple) -> pd.DataFrame:
     return runs_of(folder)
+
+
+@lru_cache(maxsize=32)
+def _explained(session: Session, permutations: int, state: tuple) -> "Explanation":
+    from ..attribution import explain
+
+    chosen = (session.cutoff, session.excluded, session.seed, permutations)
+    return explain(session.table, session.judged, *chosen, consequences=consequences())
 
 
 @lru_cache(maxsize=32)

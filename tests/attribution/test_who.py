@@ -64,7 +64,7 @@ def test_a_counter_that_only_says_that_a_run_was_long_is_left_out():
 def test_recorded_runs_are_slow_because_they_compute_longer_and_shuffled_ones_for_no_reason():
     """The host's CPU was slower (page 15); names take no more than a few ms."""
     stage10 = Baseline(shipped() / "data/recorded/10-trace-collection", recorded_only=True)
-    traced = stage10.traced.head(60)
+    traced = stage10.traced.head(24)
     lost = owned_ms(stage10.folder / "traces", traced)
     runs = traced.set_index("run")["region_seconds"]
     best = who_took_it(runs, lost).iloc[0]

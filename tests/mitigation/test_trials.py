@@ -37,7 +37,7 @@ def page(random, planted: float = 1.0, rounds: int = 16, slow: float = 0.0) -> t
     return {trial.verdict for trial in judged.values()}, confirmed
 
 
-@pytest.mark.parametrize("slow", [0.0, 0.2])
+@pytest.mark.parametrize("slow", [pytest.param(0.0, marks=pytest.mark.long), 0.2])
 def test_of_200_placebos_none_is_confirmed_to_help(slow):
     """50 pages of 4; at most so many pages may seem to help as chance allows at 5 %."""
     random = np.random.default_rng(20 + int(10 * slow))
@@ -47,7 +47,9 @@ def test_of_200_placebos_none_is_confirmed_to_help(slow):
     assert [confirmed for _, confirmed in pages if confirmed] == []
 
 
-@pytest.mark.parametrize("planted, rounds", [(0.9, 24), (0.8, 16)])
+@pytest.mark.parametrize(
+    "planted, rounds", [(0.9, 24), pytest.param(0.8, 16, marks=pytest.mark.long)]
+)
 def test_a_planted_effect_is_confirmed(planted, rounds):
     random = np.random.default_rng(30)
     pages = [page(random, planted, rounds) for _ in range(30)]

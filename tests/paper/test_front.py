@@ -4,6 +4,8 @@ import re
 from html.parser import HTMLParser
 from pathlib import Path
 
+import pytest
+
 from nbhelpers.answers import Answer, write_answer
 from nbhelpers.files import write_json
 from nbhelpers.paper import Front, write_paper
@@ -61,8 +63,14 @@ class Words(HTMLParser):
         self.found += [] if self._hidden else data.split()
 
 
-def test_each_stage_has_a_card_or_a_line_with_its_question_and_answer(tmp_path):
-    page = write_paper(study_of(tmp_path / "quick")).read_text()
+@pytest.fixture(scope="module")
+def index(tmp_path_factory):
+    """The front page of that profile."""
+    return write_paper(study_of(tmp_path_factory.mktemp("study") / "quick"))
+
+
+def test_each_stage_has_a_card_or_a_line_with_its_question_and_answer(index):
+    page = index.read_text()
     card = r'<h3><a href="\.\./pages/(.+?)\.html">.*?</a></h3>(.*?)</article>'
     cards = dict(re.findall(card, page, re.S))
     lines = dict(re.findall(r'<li class="\w+"><a href="\.\./pages/(.+?)\.html">(.*?)</li>', page))
@@ -87,8 +95,7 @@ def test_the_front_page_begins_with_the_summary_and_the_runs(tmp_path):
     assert page.index(answers[SUMMARY[0]].split("<")[0]) < page.index(view) < page.index("<article")
 
 
-def test_every_link_leads_to_a_file(tmp_path):
-    index = write_paper(study_of(tmp_path / "quick"))
+def test_every_link_leads_to_a_file(index):
     for page in index.parent.glob("*.html"):
         for link in Words(page.read_text()).links:
             if not link.startswith(("#", "https:")):
