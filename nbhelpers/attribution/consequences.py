@@ -144,7 +144,7 @@ class Forms:
         asked = falls | (strengths > RISES) & (values.min(axis=0) >= 0)
         asked &= np.array([kind_of(self.names[place]) in (None, "total") for place in alone], bool)
         alone, values, falls = alone[asked], values[:, asked], falls[asked]
-        if not alone.size or self.times.min() <= 0:
+        if not alone.size or self.times.min() <= 0 or self.slow.all() or not self.slow.any():
             return
         values = np.where(falls, 1 / np.where(falls, values, 1), values)
         longer, self._jumps[alone] = self._line(values, alone)

@@ -18,7 +18,7 @@ import pandas as pd
 
 from ..errors import InputError
 from ..outcomes import outcome_of
-from ..statistics.order import TimeOrder, is_sorted, positions, time_order
+from ..statistics.order import TimeOrder, is_sorted, order_column, positions, time_order
 from . import tree as trees
 from ._words import as_html, summary_of
 from .cutoff import FEWEST_VALUES, Cutoff, find_cutoff
@@ -194,13 +194,16 @@ def explain(
     slow = labels.to_numpy()[in_order]
     ordered = runs.iloc[in_order]
     screen = Screen(ordered, judged.name, exclude, consequences, higher, slow)
+    found_order = _time_order(values[in_order], slow, seed) if permutations else None
+    if found_order and order_column(runs, order) is None:
+        found_order = replace(found_order, sorted_by=_sorted_by(screen.columns))
     start = _nothing_found(
         labels=labels,
         cutoff=used,
         threshold=threshold,
         excluded=screen.excluded(),
         outcome=judged.name,
-        order=_time_order(values[in_order], slow, seed) if permutations else None,
+        order=found_order,
         higher_is_better=higher,
         unit=judged.unit,
     )
@@ -284,10 +287,22 @@ def _time_order(values: np.ndarray, slow: np.ndarray, seed: int) -> TimeOrder:
     return of_labels if of_labels.found and of_labels.block > of_values.block else of_values
 
 
+def _sorted_by(columns: pd.DataFrame) -> str:
+    """A column that rises or falls throughout, as in a table that was sorted by it; "": none."""
+    return next((str(name) for name in columns if is_sorted(columns[name].to_numpy())), "")
+
+
 def _worst_quarter(values: np.ndarray, higher_is_better: bool) -> float:
+    """The limit of the worst quarter; where that is the worst value (a coarse clock), the one
+    before it.
+    """
     if not values.size:
         return float("nan")
-    return float(np.percentile(values, 25 if higher_is_better else 75))
+    sign = -1 if higher_is_better else 1
+    limit = np.percentile(sign * values, 75)
+    better = sign * values[sign * values < limit]
+    at_end = limit == (sign * values).max() and better.size
+    return float(sign * (better.max() if at_end else limit))
 
 
 def _obstacle(labels: pd.Series, columns: int) -> str | None:

@@ -48,6 +48,8 @@ class TimeOrder:
         Number of runs.
     is_sorted
         The runs are sorted by the outcome, which says nothing of the order in which they ran.
+    sorted_by
+        A column that the rows are sorted by, where no column says in which order they ran.
     """
 
     found: bool
@@ -58,6 +60,7 @@ class TimeOrder:
     block: int
     size: int
     is_sorted: bool = False
+    sorted_by: str = ""
 
     @property
     def evidence(self) -> str:
@@ -67,10 +70,11 @@ class TimeOrder:
         levels = ", ".join(str(change + 1) for change in self.changes[:6])
         where = f"; the level changes at run {levels}" if levels else ""
         matters = "matters" if self.found else "does not matter"
+        warning = f" Rows are sorted by {self.sorted_by}: if they ran in another order, name it."
         return (
             f"The order of the runs {matters} (p = {self.p_value:.3f}, autocorrelation"
             f" {self.autocorrelation:.2f}, rank correlation with the position"
-            f" {self.trend:+.2f}{where}; {self.size} runs)."
+            f" {self.trend:+.2f}{where}; {self.size} runs).{warning if self.sorted_by else ''}"
         )
 
 
@@ -134,25 +138,29 @@ def positions(runs: pd.DataFrame, order: str | None = None) -> np.ndarray:
     Parameters
     ----------
     order
-        Column to sort by; None: the first of began_unix_s, start_ns, t0_ns, run that has a
-        different number in each row, else the rows as they stand.
+        Column to sort by; None: `order_column`, else the rows as they stand.
 
     Raises
     ------
     InputError
         No such column.
     """
+    name = order_column(runs, order)
+    places = np.arange(len(runs)) if name is None else runs[name].to_numpy()
+    return np.argsort(places, kind="stable")
+
+
+def order_column(runs: pd.DataFrame, order: str | None = None) -> str | None:
+    """The column that says in which order runs were measured: the named one; else the first of
+    began_unix_s, start_ns, t0_ns, run that has a different number in each row.
+    """
     if order is not None and order not in runs.columns:
         raise InputError(
             f"no column {order!r} to order the runs by",
             fix=f"the table has: {', '.join(map(str, runs.columns))}",
         )
-    usable = [
-        name
-        for name in ([order] if order else ORDER_COLUMNS)
-        if name in runs.columns and (order or _numbers_all(runs[name]))
-    ]
-    return np.argsort(runs[usable[0]].to_numpy(), kind="stable") if usable else np.arange(len(runs))
+    there = [name for name in ORDER_COLUMNS if name in runs and _numbers_all(runs[name])]
+    return order or next(iter(there), None)
 
 
 def _numbers_all(column: pd.Series) -> bool:

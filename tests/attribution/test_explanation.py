@@ -88,6 +88,19 @@ def test_a_table_that_is_sorted_by_the_run_time_is_searched_without_an_order_and
     explanation = explain(runs.sort_values("seconds", ignore_index=True))
     assert explanation.found and "cause_per_s" in explanation.factors.iloc[0]["members"]
     assert not explanation.order.found and "sorted by the outcome" in explanation.summary
+    by_cause = explain(runs.sort_values("cause_per_s", ignore_index=True))
+    assert "Rows are sorted by cause_per_s" in by_cause.summary
+
+
+def test_a_quarter_of_the_runs_at_the_top_of_a_coarse_clock_are_slow():
+    """Times come in steps of 10 ms, so that no run is beyond the upper quartile."""
+    random = np.random.default_rng(1)
+    seconds = np.where(random.random(60) < 0.3, 0.12, np.where(random.random(60) < 0.5, 0.11, 0.1))
+    probes = random.poisson(100 + 1e4 * (seconds - 0.1))
+    runs = pd.DataFrame({"seconds": seconds, "probes": probes})
+    found = explain(runs, permutations=200)
+    assert (found.labels == (seconds == 0.12)).all() and found.features == ["probes"]
+    assert not explain(runs, cutoff=1.0).found
 
 
 def test_higher_is_better_is_the_mirror_image(planted):
