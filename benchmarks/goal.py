@@ -1,7 +1,7 @@
 """How fast schedules are read, written and generated, beside what the machine can do: counting the
 lines of a file, copying the arrays.
 
-    python benchmarks/goal.py [--ranks 131072] [--all]
+    python benchmarks/goal.py [--ranks 16384] [--all]
 
 MB/s of a packed file are those of its text. --all: the text of a million ranks, too (1.6 GB, on
 disk for a while). The reference's tools need 49 s to generate the text of a dissemination among
@@ -26,7 +26,7 @@ from nbhelpers.simulation import Schedule, applications, patterns
 from nbhelpers.simulation.goal import read_goal, write_goal
 
 REFERENCE_MB_S = {"written": 1590 / 49, "read": 1590 / 75}
-FILES = ("x.goal", "x.goal.gz", "x.bin")
+FILES = ("x.goal", "x.goal.gz")
 PATTERNS = {
     "dissemination": lambda p: patterns.dissemination(p, 8),
     "binomial broadcast": lambda p: patterns.binomial_bcast(p, 8),
@@ -113,7 +113,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--ranks", type=int, default=1 << 17)
+    parser.add_argument("--ranks", type=int, default=1 << 14)
     parser.add_argument("--all", action="store_true", help="a million ranks' text, too")
     options = parser.parse_args()
     ranks = options.ranks

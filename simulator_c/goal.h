@@ -1,4 +1,4 @@
-/* GOAL schedules: text in, text out, and the binary of the reference simulator in and out.
+/* GOAL schedules: text, and the binary of the reference simulator.
  * A reader is fed pieces of a text of any length and keeps nothing of it but the columns of the
  * schedule and the labels of the rank it is in. A function that returns int returns 0 or a
  * goal_problem, which nb_goal_error explains.
@@ -66,27 +66,6 @@ struct goal_columns {
     struct goal_column done_start, done_op, begun_start, begun_op;
 };
 
-/* A schedule to be written: widths in bytes, step 0 for a column that has one entry for all. */
-struct goal_view {
-    int64_t ranks;
-    const int64_t *rank_start;
-    const uint8_t *kind;
-    const int32_t *peer;
-    const void *size;
-    const int32_t *tag;
-    const uint8_t *cpu, *nic;
-    const void *done_start, *begun_start;
-    const int32_t *done_op, *begun_op;
-    int32_t done_width, begun_width, size_width;
-    int32_t size_step, tag_step, cpu_step, nic_step;
-};
-
-/* How far a schedule has been printed: the operation is counted within its rank; beyond the last
- * come their dependents. */
-struct goal_place {
-    int64_t rank, operation, dependent;
-};
-
 struct goal_reader;
 
 struct goal_reader *nb_goal_open(void);
@@ -99,10 +78,5 @@ int64_t nb_goal_value(const struct goal_column *column, int64_t entry);
 void *nb_goal_take(struct goal_column *column);
 void nb_goal_release(void *data);
 void nb_goal_close(struct goal_reader *reader);
-
-int64_t nb_goal_print(const struct goal_view *view, struct goal_place *place, char *text,
-                      int64_t room);
-int nb_goal_binary_lengths(const struct goal_view *view, int64_t *bytes);
-int nb_goal_pack(const struct goal_view *view, int64_t from_rank, int64_t to_rank, uint8_t *data);
 
 #endif

@@ -88,18 +88,6 @@ static inline int goal_push(struct goal_column *column, int64_t value)
     return goal_push_slowly(column, value);
 }
 
-static inline int64_t goal_integer(const void *data, int32_t width, int64_t entry)
-{
-    return width == 8 ? ((const int64_t *)data)[entry] : ((const int32_t *)data)[entry];
-}
-
-static inline int64_t goal_size(const struct goal_view *view, int64_t operation)
-{
-    operation *= view->size_step;
-    return view->size_width == 8 ? ((const int64_t *)view->size)[operation]
-                                 : ((const uint32_t *)view->size)[operation];
-}
-
 int goal_label_id(struct goal_labels *labels, const struct goal_word *word, int64_t line,
                   uint32_t *id);
 void goal_forget_labels(struct goal_labels *labels);

@@ -13,6 +13,7 @@ import pytest
 from nbhelpers.simulation import patterns, write_goal
 
 from .processes import run
+from .simulation.test_goal import binary_of
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 COMPILER, EMULATOR, ROOT = "aarch64-linux-gnu-gcc", "qemu-aarch64", "/usr/aarch64-linux-gnu"
@@ -92,7 +93,10 @@ def test_the_reader_of_goal_judges_twenty_thousand_inputs_alike(tmp_path: Path) 
     words = [f"-I{source}", *sorted(source.glob("goal*.c"))]
     words.append(REPOSITORY / "tests/simulation/goal_driver.c")
     schedule = patterns.loop(patterns.halo((2, 2), 100), 2, 50)
-    seeds = [write_goal(schedule, tmp_path / name) for name in ("seed.goal", "seed.bin")]
+    seeds = [
+        write_goal(schedule, tmp_path / "seed.goal"),
+        binary_of(schedule, tmp_path / "seed.bin"),
+    ]
     arm = emulated(built(tmp_path, COMPILER, "goal", *words), "20000", *seeds, timeout=200)
     here = run(built(tmp_path, "gcc", "goal", *words), "20000", *seeds)
     assert (arm.returncode, arm.stderr) == (0, "")

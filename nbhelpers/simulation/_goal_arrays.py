@@ -1,6 +1,4 @@
-"""Between the C reader and writer of GOAL and a Schedule: columns without a copy, ranks in
-order.
-"""
+"""Between the C reader of GOAL and a Schedule: columns without a copy, ranks in order."""
 
 from typing import Any
 
@@ -93,30 +91,3 @@ def _in_order(rank: np.ndarray, counts: np.ndarray, data: dict) -> tuple[np.ndar
             start = np.concatenate([[0], np.cumsum(several)]).astype(start.dtype)
         result |= {f"{field}_start": start, f"{field}_op": released}
     return counts[order], result
-
-
-def view_of(schedule: Schedule) -> tuple[Any, list]:
-    """What the C writers read from, and what has to live as long as it."""
-    alive: list[np.ndarray] = []
-
-    def pointer(array: np.ndarray, ctype: str) -> object:
-        alive.append(np.ascontiguousarray(array))
-        return ffi.cast(ctype, ffi.from_buffer(alive[-1]))
-
-    view = ffi.new("struct goal_view *")
-    view.ranks = schedule.ranks
-    view.rank_start = pointer(schedule.rank_start, "int64_t *")
-    view.size, view.size_width = pointer(schedule.size, "void *"), schedule.size.itemsize
-    for field in ("kind", "peer", "tag", "cpu", "nic"):
-        column = getattr(schedule, field)
-        setattr(view, field, pointer(column, f"{column.dtype}_t *"))
-    for field in ("size", "tag", "cpu", "nic"):
-        length = len(getattr(schedule, field))
-        setattr(view, f"{field}_step", length == len(schedule) and length > 1)
-    for field in ("done", "begun"):
-        start, operations = getattr(schedule, f"{field}_start"), getattr(schedule, f"{field}_op")
-        if len(operations):
-            setattr(view, f"{field}_start", pointer(start, "void *"))
-            setattr(view, f"{field}_op", pointer(operations, "int32_t *"))
-            setattr(view, f"{field}_width", start.itemsize)
-    return view, alive

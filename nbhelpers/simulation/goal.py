@@ -1,5 +1,5 @@
-"""GOAL files: the text (ours, the reference simulator's, hand-written) and the reference's binary,
-packed or not, read and written.
+"""GOAL files, packed or not: the text (ours, the reference simulator's, hand-written), read and
+written, and the reference's binary, read.
 
 Owns what is done with files; the grammar is in simulator_c/goal_text.c, the messages in
 _goal_errors.py. A text is read as a stream: next to the schedule itself, only a piece of it and the
@@ -13,22 +13,18 @@ import shutil
 import tempfile
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
-
-import numpy as np
 
 from ..errors import InputError
 from ..files import written
 from ..reading import open_regular
-from ._goal_arrays import schedule_of, view_of
+from ._goal_arrays import schedule_of
 from ._goal_errors import refusal
 from ._simulator import ffi, lib
-from .schedule import Schedule, ScheduleError
+from .schedule import CALC, RECV, SEND, Schedule, ScheduleError
 
 _PIECE_BYTES = 1 << 20
-_WRITE_BYTES = 8 << 20
 _MOST_BYTES = 1 << 40  # it is read piece by piece or mapped
 _PACKERS: dict[bytes, Callable[..., Any]] = {  # by the first bytes of a file
     b"\x1f\x8b": gzip.open,
@@ -152,9 +148,8 @@ def _read_mapped(reader: Any, file: BinaryIO) -> int:
         return lib.nb_goal_read_binary(reader, memory, len(data))
 
 
-def write_goal(schedule: Schedule, path: str | Path, *, binary: bool | None = None) -> Path:
-    """Write a schedule as GOAL text, or as the reference's binary; packed if the name ends in
-    `.gz`, whole or not at all.
+def write_goal(schedule: Schedule, path: str | Path) -> Path:
+    """Write a schedule as GOAL text; packed if the name ends in `.gz`, whole or not at all.
 
     Parameters
     ----------
@@ -162,8 +157,6 @@ def write_goal(schedule: Schedule, path: str | Path, *, binary: bool | None = No
         What to write.
     path
         The file.
-    binary
-        None: by the name, which ends in `.bin` or `.bin.gz` for a binary.
 
     Returns
     -------
@@ -173,66 +166,40 @@ def write_goal(schedule: Schedule, path: str | Path, *, binary: bool | None = No
     Notes
     -----
     Labels are l1, l2, … in each rank. A rank's dependencies follow its operations, grouped by the
-    operation that is needed: their order in that group decides which is released first.
+    operation that is needed: their order in that group decides which is released first. The
+    reference's txt2bin makes its binary of the text.
     """
     path = Path(path)
-    binary = path.name.removesuffix(".gz").endswith(".bin") if binary is None else binary
-    view, alive = view_of(schedule)
-    with _packed(path) as file:
-        for piece in _binary_pieces(schedule, view) if binary else _text_pieces(schedule, view):
-            file.write(piece)
-    del alive  # C has read from it until here
+    with written(path) as file:
+        packed = path.suffix == ".gz"
+        packer: Any = gzip.GzipFile("", "wb", 1, file, mtime=0) if packed else file
+        packer.write(f"num_ranks {schedule.ranks}\n\n".encode())
+        for rank in range(schedule.ranks):
+            packer.write("".join(_block(schedule, rank)).encode())
+        if packed:
+            packer.close()
     return path
 
 
-@contextmanager
-def _packed(path: Path) -> Iterator[Any]:
-    """A file as of `written`; what is written is compressed where its name ends in .gz."""
-    with (
-        written(path) as file,
-        (
-            gzip.GzipFile("", "wb", 1, file, mtime=0)
-            if path.suffix == ".gz"
-            else open(file.fileno(), "wb", 0, closefd=False)
-        ) as packer,
-    ):
-        yield packer
+_COLUMNS = ("kind", "size", "peer", "tag", "cpu", "nic")
+_WORDS = {SEND: "send {}b to {} tag {}", RECV: "recv {}b from {} tag {}", CALC: "calc {}"}
 
 
-def _text_pieces(schedule: Schedule, view: Any) -> Iterator[bytes | memoryview]:
-    yield f"num_ranks {schedule.ranks}\n\n".encode()
-    text = bytearray(_WRITE_BYTES)
-    memory = ffi.from_buffer("char[]", text)
-    place = ffi.new("struct goal_place *", (0, -1, 0))
-    while place.rank < schedule.ranks:
-        yield memoryview(text)[: lib.nb_goal_print(view, place, memory, len(text))]
-
-
-def _binary_pieces(schedule: Schedule, view: Any) -> Iterator[bytes | bytearray]:
-    lengths = np.zeros(schedule.ranks, np.int64)
-    _need_memory(lib.nb_goal_binary_lengths(view, ffi.from_buffer("int64_t[]", lengths)))
-    ends = 6 + 16 * schedule.ranks + np.cumsum(lengths)
-    yield (
-        (4223).to_bytes(8, "little")
-        + schedule.ranks.to_bytes(4, "little")
-        + bytes([schedule.cpus - 1, schedule.nics - 1])
-    )
-    yield np.stack([ends - lengths, ends], 1).astype("<u8").tobytes()
-    for low, high in _portions(ends - lengths, ends):
-        piece = bytearray(int(ends[high - 1] - (ends - lengths)[low]))
-        _need_memory(lib.nb_goal_pack(view, low, high, ffi.from_buffer("uint8_t[]", piece)))
-        yield piece
-
-
-def _portions(begins: np.ndarray, ends: np.ndarray) -> Iterator[tuple[int, int]]:
-    """Ranks low to high that take some megabytes together."""
-    low = 0
-    while low < len(ends):
-        high = max(low + 1, int(np.searchsorted(ends, begins[low] + _WRITE_BYTES)))
-        yield low, high
-        low = high
-
-
-def _need_memory(problem: int) -> None:
-    if problem:
-        raise MemoryError("writing a schedule")
+def _block(schedule: Schedule, rank: int) -> Iterator[str]:
+    """The lines of a rank."""
+    low, high = (int(end) for end in schedule.rank_start[rank : rank + 2])
+    yield f"rank {rank} {{\n"
+    rows = zip(*(schedule.column(name)[low:high].tolist() for name in _COLUMNS))
+    for number, (kind, size, peer, tag, cpu, nic) in enumerate(rows, 1):
+        options = [("cpu", cpu), ("nic", 0 if kind == CALC else nic)]
+        more = "".join(f" {name} {value}" for name, value in options if value)
+        yield f"l{number}: {_WORDS[kind].format(size, peer, tag)}{more}\n"
+    graphs = [
+        ("requires", schedule.done_start[low : high + 1].tolist(), schedule.done_op),
+        ("irequires", schedule.begun_start[low : high + 1].tolist(), schedule.begun_op),
+    ]
+    for needed in range(high - low):
+        for word, start, released in graphs:
+            for other in released[start[needed] : start[needed + 1]].tolist() if start else ():
+                yield f"l{other + 1} {word} l{needed + 1}\n"
+    yield "}\n\n"
