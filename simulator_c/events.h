@@ -69,7 +69,7 @@ static inline void do_send(struct sim *sim, struct host *host, const struct even
         wait_add(sim, rank, class_of(sim, NB_SEND, cpu, nic), event, free);
         return;
     }
-    if (too_long(sim, rank, op, t, (uint64_t)sim->network->o))
+    if (too_long(sim, rank, op, t, (uint64_t)sim->network->piece->o))
         return;
     uint64_t bytes = column_entry(&sim->s->size, op);
     struct nb_times times = nb_send(sim->network, sim->noise, rank, t, bytes);
@@ -174,7 +174,7 @@ static inline void do_message(struct sim *sim, struct host *host, const struct e
         message_waits(sim, event, cpu, nic, free);
         return;
     }
-    if (too_long(sim, rank, op, t, (uint64_t)sim->network->o))
+    if (too_long(sim, rank, op, t, (uint64_t)sim->network->piece->o))
         return;
     uint64_t bytes = column_entry(&sim->s->size, op);
     struct nb_times times = nb_receive(sim->network, sim->noise, rank, t, bytes);

@@ -13,11 +13,17 @@
 enum nb_mode { NB_EXACT = 0, NB_COMPAT = 1 };
 enum nb_kind { NB_SEND = 1, NB_RECV = 2, NB_CALC = 3 };
 
+/* What messages of `least` bytes and more cost; least is 1 in the first, and rises. */
+struct nb_piece {
+    int64_t least, L, o, r, g; /* bytes; then in the mode's unit, r: o at the receiver */
+    double G, O;               /* exact: ps a byte; compat: whole ns a byte */
+};
+
 struct nb_network {
-    int32_t mode;    /* enum nb_mode */
-    int64_t L, o, g; /* in the mode's unit */
-    double G, O;     /* exact: ps a byte; compat: whole ns a byte */
-    uint64_t S;      /* bytes */
+    int32_t mode;   /* enum nb_mode */
+    int32_t pieces; /* compat: one, with r = o */
+    const struct nb_piece *piece;
+    uint64_t S; /* bytes */
 };
 
 /* Where a rank is in its trace. Nothing is lost in [from, until), simulated time; a rank without

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..errors import InputError
 from ._simulator import ffi
-from .loggops import LogGOPS
+from .loggops import Network
 from .noise import Noise
 from .schedule import CALC, Schedule
 
@@ -22,14 +22,18 @@ _LONGEST_PS = 2**62
 KEEP: WeakKeyDictionary = WeakKeyDictionary()
 
 
-def bind_network(network: LogGOPS, mode: str) -> object:
+def bind_network(network: Network, mode: str) -> object:
     """`struct nb_network *` in the mode's unit."""
     if mode not in MODES:
         raise InputError(
             f"there is no mode {mode!r}", fix="mode='exact' (the default) or mode='compat'"
         )
-    costs = network.picoseconds() if mode == "exact" else network.nanoseconds()
-    return _struct("struct nb_network *", {"mode": MODES[mode], **dict(zip("LogGOS", costs))})
+    if mode == "compat":
+        network.require_whole()
+    rows = [one.times(round(1 / UNIT_NS[mode])) for one in network.pieces]
+    pieces = ffi.new("struct nb_piece[]", rows)
+    fields = {"mode": MODES[mode], "pieces": len(rows), "piece": pieces, "S": int(network.S)}
+    return _struct("struct nb_network *", fields)
 
 
 def bind_noise(noise: Noise | None, mode: str) -> object:
@@ -87,7 +91,7 @@ def bind_schedule(schedule: Schedule) -> object:
     return _struct("struct nb_schedule *", fields, columns)
 
 
-def check_range(schedule: Schedule, network: LogGOPS, mode: str) -> None:
+def check_range(schedule: Schedule, network: Network, mode: str) -> None:
     """Refuse what would leave 64 bits: single costs here; the engine watches the sums.
 
     Raises
@@ -103,13 +107,11 @@ def check_range(schedule: Schedule, network: LogGOPS, mode: str) -> None:
             why="the engine numbers them with 32 bits",
         )
     scale = 1000 if mode == "exact" else 1
-    per_byte = max(network.G, network.O, 1.0)
-    if float(schedule.size.max(initial=0)) * scale * per_byte < _LONGEST_PS:
+    per_byte = max(max(one.G, one.O) for one in network.pieces)
+    if float(schedule.size.max(initial=0)) * scale * max(per_byte, 1.0) < _LONGEST_PS:
         return
     is_calc = schedule.kind == CALC
-    cost = schedule.column("size") * np.where(
-        is_calc, float(scale), scale * max(network.G, network.O)
-    )
+    cost = schedule.column("size") * np.where(is_calc, float(scale), scale * per_byte)
     if cost.max(initial=0) >= _LONGEST_PS:
         raise InputError(
             "an operation is too long for 64-bit times",

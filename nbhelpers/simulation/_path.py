@@ -4,6 +4,8 @@ engine's record.
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -61,27 +63,28 @@ class _Costs:
     """
 
     def __init__(self, result: Result):
-        network = result.network
         self.schedule = result.schedule
-        self.L, self.o, self.g, self.G, self.O, _ = network.picoseconds()
+        self.pieces = [one.times(1000) for one in result.network.pieces]
 
     def clean(self, node: int, via: int) -> int:
         """From the begin of a node to when it lets the next one go on, by `via`."""
         op = node if node < len(self.schedule) else node - len(self.schedule)
         kind, size = int(self.schedule.kind[op]), int(self.schedule.column("size")[op])
+        least, L, o, r, g, G, O = self.piece(size)
+        D, B = (round(max(size - least, 0) * cost) for cost in (O, G))
         if via == _NETWORK:
-            return self.o + self.L
+            return o + L
         if via in (_SEND_GAP, _RECEIVE_GAP):
-            return self.g + self.bytes(size, self.G)
+            return g + B
         if via not in (_CPU, _DONE) or (node < len(self.schedule) and kind == RECV):
             return 0
         if node >= len(self.schedule):
-            return self.o + max(self.bytes(size, self.O), self.bytes(size, self.G))
-        return size * 1000 if kind == CALC else self.o + self.bytes(size, self.O)
+            return r + max(D, B)
+        return size * 1000 if kind == CALC else o + D
 
-    def bytes(self, size: int, cost: float) -> int:
-        """(size − 1) × cost; an empty message costs nothing."""
-        return round(max(size - 1, 0) * cost)
+    def piece(self, size: int) -> tuple:
+        """The piece of a message's size: see `Piece.times`."""
+        return self.pieces[bisect_right(self.pieces, size, lo=1, key=itemgetter(0)) - 1]
 
 
 # --- the detours ----------------------------------------------------------------------------------
@@ -112,7 +115,7 @@ def struck(path: pd.DataFrame, result: Result) -> pd.DataFrame:
 
 def _hits(result: Result, step: Any) -> list[tuple]:
     """(source, start, duration, overlap) of the detours that a step of the path met."""
-    noise, o = result.noise, result.network.o
+    noise, o = result.noise, max(max(one.o, one.r) for one in result.network.pieces)
     assert noise is not None  # or nothing was struck
     trace, phase_ns = noise.traces[noise.rank_trace[step.rank]], float(noise.phase_ns[step.rank])
     found = []
@@ -148,9 +151,7 @@ def _source(trace: Detours, k: int) -> str:
 # --- time lines -----------------------------------------------------------------------------------
 
 
-def timeline(
-    record: Record, result: Result, ranks: np.ndarray | None, detours: bool
-) -> pd.DataFrame:
+def timeline(record: Record, result: Result, ranks: np.ndarray | None) -> pd.DataFrame:
     """The intervals of `Result.timeline`."""
     schedule, n = result.schedule, len(result.schedule)
     chosen = np.arange(schedule.ranks) if ranks is None else np.unique(np.asarray(ranks))
@@ -164,7 +165,7 @@ def timeline(
         _rows(result, record, n + sends[np.isin(schedule.peer[sends], chosen)], owner, cost),
         _messages(result, record, sends[sent], owner, cost),
     ]
-    if detours and result.noise is not None:
+    if result.noise is not None:
         parts.append(_all_detours(result, chosen))
     table = (
         pd.concat([part for part in parts if len(part)], ignore_index=True)
@@ -199,16 +200,18 @@ def _messages(
 ) -> pd.DataFrame:
     arrival = record.arrival[sends].astype(np.int64)
     schedule = result.schedule
+    size = schedule.column("size")[sends].astype(np.int64)
+    latency = np.array([cost.piece(int(one))[1] for one in size], np.int64)
     return pd.DataFrame(
         {
             "rank": owner[sends],
             "cpu": schedule.column("cpu")[sends],
             "what": "message",
-            "start_ns": (arrival - cost.L) * result.unit_ns,
+            "start_ns": (arrival - latency) * result.unit_ns,
             "end_ns": arrival * result.unit_ns,
             "op": sends - schedule.rank_start[owner[sends]],
             "peer": schedule.peer[sends],
-            "size": schedule.column("size")[sends].astype(np.int64),
+            "size": size,
             "noise_ns": 0.0,
             "source": "",
         }

@@ -13,7 +13,7 @@ import numpy as np
 from ..errors import InputError
 from ._binding import UNIT_NS, bind_network, bind_noise, bind_schedule, check_range
 from ._simulator import ffi, lib
-from .loggops import LogGOPS
+from .loggops import LogGOPS, Network
 from .noise import Noise
 from .result import Record, Result
 from .schedule import SEND, Schedule, ScheduleError
@@ -27,7 +27,7 @@ class Deadlock(ScheduleError):
 
 def simulate(
     schedule: Schedule,
-    network: LogGOPS = LogGOPS(),
+    network: Network = LogGOPS(),
     noise: Noise | None = None,
     *,
     mode: str = "exact",
@@ -41,7 +41,7 @@ def simulate(
     schedule
         P ranks; see `Schedule`, `read_goal` and the patterns.
     network
-        LogGOPS parameters.
+        LogGOPS parameters, one set (`LogGOPS`) or by the size of messages (`Piecewise`).
     noise
         Which traces strike which ranks: `Noise.on_ranks`; None: none.
     mode
@@ -50,6 +50,7 @@ def simulate(
     critical_path
         Record what happened when, and because of what: `Result.path`, `Result.culprits` and
         `Result.timeline` need it. 50 bytes an operation.
+
     Returns
     -------
     Result
@@ -81,6 +82,9 @@ def simulate(
     message that waits for them is taken at once by a receive that is posted meanwhile elsewhere. An
     operation begins after the end of all that it requires, whatever CPU that ran on. A trace is a
     periodic function: nothing is lost at its edges.
+
+    `Piecewise` (exact only): o at the sender, r in its place at the receiver, L and g are those of
+    the piece that a message's size is in, and (s − 1) becomes (s − least).
 
     Equal times, in both modes: events happen in the order of their creation, and so does what waits
     for a CPU or NIC. An operation is created when the last thing happens that it requires; a

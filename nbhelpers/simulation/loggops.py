@@ -1,7 +1,7 @@
-"""The network's seven numbers: LogGOPS parameters in ns, ns a byte and bytes, and those of real
-machines.
+"""The network's numbers: LogGOPS parameters in ns, ns a byte and bytes, one set for all sizes of
+messages or piecewise, and those of real machines.
 
-Owns the record, its checks, and the reading of data/knowledge/networks.yml.
+Owns the records, their checks, and the reading of data/knowledge/networks.yml.
 """
 
 from dataclasses import dataclass, fields, replace
@@ -9,7 +9,6 @@ from functools import cache
 from typing import Any
 
 from ..errors import InputError
-from ..facts import facts_html
 from ..places import knowledge
 from ..reading import read_yaml
 
@@ -67,17 +66,6 @@ class LogGOPS:
         if isinstance(self.S, bool) or int(self.S) != self.S or not 0 <= self.S < 2**63:
             raise InputError(f"S = {self.S!r} is no number of bytes", where="LogGOPS")
 
-    def _repr_html_(self) -> str:
-        facts = {
-            "L, latency (ns)": self.L,
-            "o, CPU for a message, at each end (ns)": self.o,
-            "g, gap between messages (ns)": self.g,
-            "G, gap a byte (ns)": self.G,
-            "O, CPU a byte (ns)": self.O,
-            "S, largest message sent eagerly (bytes)": self.S,
-        }
-        return facts_html("LogGOPS parameters", facts)
-
     def with_(self, **changes: Any) -> "LogGOPS":
         """The same network with some parameters replaced: `network.with_(L=0)`."""
         return replace(self, **changes)
@@ -93,15 +81,13 @@ class LogGOPS:
             self, **{name: getattr(self, name) * factor for name, factor in factors.items()}
         )
 
-    def picoseconds(self) -> tuple[int, int, int, float, float, int]:
-        """L, o, g in whole ps; G, O in ps a byte (not rounded: the product with the bytes is); S in
-        bytes.
-        """
-        L, o, g = (round(ns * 1000) for ns in (self.L, self.o, self.g))
-        return L, o, g, self.G * 1000.0, self.O * 1000.0, int(self.S)
+    @property
+    def pieces(self) -> tuple["Piece", ...]:
+        """The parameters as the only piece of all sizes."""
+        return (Piece(1, self.L, self.o, self.o, self.g, self.G, self.O),)
 
-    def nanoseconds(self) -> tuple[int, int, int, int, int, int]:
-        """L, o, g, G, O, S as whole numbers, for the mode `compat`.
+    def require_whole(self) -> None:
+        """Check that all are whole nanoseconds, for the mode `compat`.
 
         Raises
         ------
@@ -117,8 +103,99 @@ class LogGOPS:
                     why="the reference simulator knows whole nanoseconds below 2^31 only",
                     fix="use mode='exact'",
                 )
-        L, o, g, G, O = (int(value) for value in (self.L, self.o, self.g, self.G, self.O))
-        return L, o, g, G, O, int(self.S)
+
+
+@dataclass(frozen=True)
+class Piece:
+    """What a message of so many bytes costs in `Piecewise`, ns and ns a byte.
+
+    Parameters
+    ----------
+    least
+        Bytes of the smallest such message.
+    L
+        Latency.
+    o, r
+        Overhead of the sender's CPU and of the receiver's.
+    g
+        Gap between messages on a NIC.
+    G, O
+        Gap, and overhead of the CPU, for each byte beyond `least`.
+    """
+
+    least: int
+    L: float
+    o: float
+    r: float
+    g: float
+    G: float
+    O: float  # noqa: E741 (the model's own name)
+
+    def times(self, unit: int) -> tuple[int, int, int, int, int, float, float]:
+        """All, in a unit of which a nanosecond has so many; G and O are not rounded, since their
+        product with the bytes is.
+        """
+        L, o, r, g = (round(ns * unit) for ns in (self.L, self.o, self.r, self.g))
+        return self.least, L, o, r, g, self.G * unit, self.O * unit
+
+
+@dataclass(frozen=True)
+class Piecewise:
+    """A network whose LogGOPS parameters depend on a message's size, as real ones' do where the
+    protocol or a cache changes (piecewise, as in SMPI: Bedaride et al. 2013).
+
+    Parameters
+    ----------
+    pieces
+        From small messages to large ones; the first begins at 1 byte.
+    S
+        As of `LogGOPS`.
+
+    Notes
+    -----
+    A message arrives before a later one of its sender to the same receiver, as MPI has it. So no
+    piece may let a smaller message overtake: o + L of a larger one is at most its own gap,
+    max(o, g), and o + L of the smaller.
+
+    Examples
+    --------
+    >>> Piecewise((Piece(1, 300, 100, 100, 150, 0.1, 0), Piece(4096, 900, 400, 500, 700, 0.1, 0)))
+    Piecewise(2 pieces from 1 to 4096 bytes, S = 65535)
+    """
+
+    pieces: tuple[Piece, ...]
+    S: int = 65535
+
+    def __post_init__(self) -> None:
+        sizes = [one.least for one in self.pieces]
+        if sizes[:1] != [1] or sorted(set(sizes)) != sizes:
+            raise InputError(
+                f"pieces from {sizes} bytes", where="Piecewise", why="they rise, and begin at 1"
+            )
+        soonest = min(one.o + one.L for one in self.pieces)
+        for one in self.pieces:
+            LogGOPS(one.L, one.o, max(one.g, one.r), one.G, one.O, self.S)  # are these times?
+            if one.o + one.L > max(one.o, one.g) + soonest + 1e-6:
+                raise InputError(
+                    f"a message of {one.least} bytes would be overtaken by a smaller one",
+                    where="Piecewise",
+                    why="o + L is beyond its gap and o + L of another piece",
+                )
+
+    def require_whole(self) -> None:
+        """An error: the mode `compat` has one set of parameters for all sizes."""
+        raise InputError(
+            f"{self!r} in the mode 'compat'",
+            why="the reference simulator has one set of parameters for all sizes",
+            fix="use mode='exact'",
+        )
+
+    def __repr__(self) -> str:
+        first, last = self.pieces[0].least, self.pieces[-1].least
+        return f"Piecewise({len(self.pieces)} pieces from {first} to {last} bytes, S = {self.S})"
+
+
+Network = LogGOPS | Piecewise
 
 
 def known_network(name: str) -> LogGOPS:

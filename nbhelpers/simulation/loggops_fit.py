@@ -1,6 +1,6 @@
 """LogGOPS parameters of one's own machine, out of times of round trips.
 
-Owns the fit: numbers in, parameters with intervals out. Pure; `nbhelpers.mpi.pingpong` measures.
+Owns the fits: numbers in, parameters with intervals out. Pure; `nbhelpers.mpi.pingpong` measures.
 """
 
 from dataclasses import asdict, dataclass, field
@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from ..errors import InputError
-from .loggops import LogGOPS
+from .loggops import LogGOPS, Piece, Piecewise
 
 FAMILIES = ("roundtrip", "burst", "delayed")
 UNITS = {"L": "ns", "o": "ns", "g": "ns", "G": "ns a byte", "O": "ns a byte", "S": "bytes"}
@@ -27,10 +27,13 @@ class LogGOPSFit:
     table
         Index `parameter`; columns `value`, `low`, `high` (95 % bootstrap interval over rounds),
         `unit`, `n` (rounds).
+    piecewise
+        A piece from each measured size on, up to the next.
     """
 
     network: LogGOPS
     table: pd.DataFrame = field(repr=False)
+    piecewise: Piecewise
 
 
 def fit_loggops(
@@ -75,6 +78,10 @@ def fit_loggops(
     g below o never shows, and is then given as o: it changes no time. Lines are fitted to shares,
     (fitted − measured) / measured, so that small and large messages count alike.
 
+    `piecewise` has all three families as they were measured at each size, and lines between sizes;
+    only their G is of the mean of roundtrip and burst. What one line for all sizes does worse, and
+    by how much, `benchmarks/loggops.py` prints.
+
     Examples
     --------
     >>> sizes, rounds = [1, 1001, 100_001], [0, 1]
@@ -110,7 +117,8 @@ def fit_loggops(
             "n": len(rounds),
         }
     )
-    return LogGOPSFit(network, table.loc[list(UNITS)].rename_axis("parameter"))
+    table = table.loc[list(UNITS)].rename_axis("parameter")
+    return LogGOPSFit(network, table, _piecewise(_costs(times, quantile), network.S))
 
 
 def _check(times: pd.DataFrame) -> None:
@@ -176,3 +184,24 @@ def _parameters(times: pd.DataFrame, quantile: float) -> LogGOPS:
     gaps = eager["burst"].to_numpy() - (eager.index.to_numpy(float) - 1) * G
     g = max(o, float(np.median(gaps[: (len(gaps) + 1) // 2])))
     return LogGOPS(L=trip - 2 * o, o=o, g=g, G=G, O=min(O, G), S=S)
+
+
+def _piecewise(costs: pd.DataFrame, S: int) -> Piecewise:
+    """A send takes o, its reception r, messages follow one another g apart; L is the rest of the
+    trip. Beyond S a send lasts until its message is there: its o and r are those of the largest
+    eager message, and L has the data's time, so that the sender waits for it, too.
+    """
+    costs = costs[costs.index > 0]
+    sizes = costs.index.to_numpy(float)
+    trip, burst = (costs[name].to_numpy() for name in ("roundtrip", "burst"))
+    last = max(0, int((sizes <= S).sum()) - 1)  # of the eager ones
+    o = costs["delayed"].to_numpy()[np.minimum(np.arange(len(sizes)), last)]
+    o = np.minimum(o, np.minimum(burst, trip / 2))
+    r = np.where(sizes <= S, np.minimum(burst, trip - o), o)
+    L = np.minimum(trip - o - r, burst + (trip - r).min() - o)  # none overtakes a larger one
+    G, O = (np.diff(ns) / np.diff(sizes) for ns in ((trip + burst) / 2, o))
+    G = np.maximum(G, 0)
+    G, O = (np.append(slope, slope[-1:]) for slope in (G, np.clip(O, 0, G)))
+    rows = np.stack([L, o, trip - o - L, burst, G, O], axis=1).tolist()
+    least = [1, *map(int, sizes[1:])]
+    return Piecewise(tuple(Piece(n, *row) for n, row in zip(least, rows, strict=True)), S)

@@ -13,7 +13,7 @@ import pandas as pd
 from ..errors import InputError
 from . import _path
 from ._binding import UNIT_NS, _buffers, _struct
-from .loggops import LogGOPS
+from .loggops import Network
 from .noise import Noise
 from .schedule import Schedule
 
@@ -83,7 +83,7 @@ class Result:
     finish_ns: np.ndarray
     noise_ns: np.ndarray
     schedule: Schedule
-    network: LogGOPS
+    network: Network
     noise: Noise | None = None
     mode: str = "exact"
     record: Record | None = None
@@ -157,7 +157,7 @@ class Result:
             share=share, caused_ns=share * (self.makespan_ns - self.ideal.makespan_ns)
         )
 
-    def timeline(self, ranks: np.ndarray | None = None, detours: bool = True) -> pd.DataFrame:
+    def timeline(self, ranks: np.ndarray | None = None) -> pd.DataFrame:
         """Everything that took time, for drawing: `rank`, `cpu`, `what`, `start_ns`, `end_ns`,
         `op`, `peer`, `size`, `noise_ns`, `source`.
 
@@ -170,7 +170,7 @@ class Result:
         InputError
             Simulated without critical_path=True, or in the mode compat.
         """
-        return _path.timeline(self._recorded(), self, ranks, detours)
+        return _path.timeline(self._recorded(), self, ranks)
 
     def _recorded(self) -> Record:
         if self.record is None or self.mode != "exact":

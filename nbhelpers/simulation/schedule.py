@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ..errors import InputError
-from ..facts import facts_html
 from ._simulator import ffi, lib
 
 SEND, RECV, CALC = 1, 2, 3
@@ -221,20 +220,6 @@ class Schedule:
             f"Schedule({self.name}: {self.ranks} ranks, {len(self)} operations, {self.messages}"
             " messages)"
         )
-
-    def _repr_html_(self) -> str:
-        kind, size = self.column("kind"), self.column("size")
-        facts = {
-            "ranks": f"{self.ranks:,}",
-            "operations": f"{len(self):,}",
-            "sends": f"{self.messages:,}",
-            "receives": f"{(kind == RECV).sum():,}",
-            "calculations": f"{(kind == CALC).sum():,}",
-            "bytes sent": f"{size[kind == SEND].sum(dtype=np.int64):,}",
-            "calculated (ms, all ranks)": f"{size[kind == CALC].sum(dtype=np.int64) / 1e6:,.3f}",
-            "dependencies": f"{len(self.done_op) + len(self.begun_op):,}",
-        }
-        return facts_html(f"Schedule {self.name}", facts)
 
     # --- changing and checking --------------------------------------------------------------------
 

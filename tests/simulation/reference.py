@@ -7,7 +7,7 @@ simulator's behaviour; `exact` follows the documentation of `nbhelpers.simulatio
 
 import heapq
 import re
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from pathlib import Path
 
 WRAP = 2**64
@@ -133,16 +133,23 @@ def finish_exact(trace, phase, begin, work):
 
 
 class Reference:
-    """program: list of ranks, each a list of Op. network: (L, o, g, G, O, S), in ns. traces: one a
-    rank or None, with phases.
+    """program: list of ranks, each a list of Op. network: (L, o, g, G, O, S), in ns, or a
+    `Piecewise`. traces: one a rank or None, with phases.
     """
 
     def __init__(self, program, network, traces=None, phases=None, mode="exact"):
         self.program, self.mode = program, mode
         scale = 1000 if mode == "exact" else 1
-        L, o, g, G, O, self.S = network  # noqa: E741
-        self.L, self.o, self.g = (round(value * scale) for value in (L, o, g))
-        self.G, self.O, self.scale = G * scale, O * scale, scale
+        if isinstance(network, tuple):
+            L, o, g, G, O, self.S = network  # noqa: E741
+            pieces = [(1, L, o, o, g, G, O)]
+        else:
+            pieces, self.S = [astuple(piece) for piece in network.pieces], network.S
+        self.pieces = [
+            (least, *(round(value * scale) for value in times), G * scale, O * scale)
+            for least, *times, G, O in pieces  # noqa: E741
+        ]
+        self.scale = scale
         self.traces = traces or [None] * len(program)
         self.phases = phases or [0] * len(program)
         ops = [op for rank in program for op in rank]
@@ -162,10 +169,15 @@ class Reference:
 
     # costs
 
-    def per_byte(self, cost, size):
+    def costs(self, size):
+        """L, o, r, g, and what the bytes cost by O and by G."""
+        least, L, o, r, g, G, O = [p for p in self.pieces if p[0] <= max(1, size)][-1]  # noqa: E741
+        return L, o, r, g, *(self.per_byte(cost, size, least) for cost in (O, G))
+
+    def per_byte(self, cost, size, least):
         if self.mode == "compat":
-            return (size - 1) * int(cost) % WRAP  # an empty message: minus one byte's cost
-        return round((size - 1) * cost) if size else 0
+            return (size - least) * int(cost) % WRAP  # an empty message: minus one byte's cost
+        return round((size - least) * cost) if size else 0
 
     def later(self, h, begin, length):
         """Compat's noise of an interval."""
@@ -246,15 +258,15 @@ class Reference:
         free = max(self.cpu[h][op.cpu], self.gs[h][op.nic])
         if free > t:
             return self.again(free, event)
-        D, B = self.per_byte(self.O, op.size), self.per_byte(self.G, op.size)
+        L, o, _, g, D, B = self.costs(op.size)
         if self.mode == "compat":
-            noise = self.later(h, t, self.o)
-            end, gap, arrival = t + self.o + D + noise, t + self.g + B, t + self.o + self.L
+            noise = self.later(h, t, o)
+            end, gap, arrival = t + o + D + noise, t + g + B, t + o + L
         else:
-            left = self.finish(h, t, self.o)
-            end = self.finish(h, t, self.o + D)
-            gap, arrival = left - self.o + self.g + B, left + self.L
-            noise = end - t - self.o - D
+            left = self.finish(h, t, o)
+            end = self.finish(h, t, o + D)
+            gap, arrival = left - o + g + B, left + L
+            noise = end - t - o - D
         self.noise[h] += noise
         self.cpu[h][op.cpu], self.gs[h][op.nic] = end % WRAP, gap % WRAP
         self.push(arrival, "message", op.peer, i, h)
@@ -293,15 +305,15 @@ class Reference:
             return self.again(free, event)
         self.taken.add((source, i))
         self.pending[h] = [other for other in self.pending[h] if other[1] != event[1]]
-        D, B = self.per_byte(self.O, sent.size), self.per_byte(self.G, sent.size)
+        _, _, r, g, D, B = self.costs(sent.size)
         if self.mode == "compat":
-            noise = self.later(h, t, self.o)
-            end = t + self.o + noise + max(D, B)
+            noise = self.later(h, t, r)
+            end = t + r + noise + max(D, B)
         else:
-            end = max(self.finish(h, t, self.o + D), self.finish(h, t, self.o) + B)
-            noise = end - t - self.o - max(D, B)
+            end = max(self.finish(h, t, r + D), self.finish(h, t, r) + B)
+            noise = end - t - r - max(D, B)
         self.noise[h] += noise
-        self.cpu[h][cpu], self.gr[h][nic] = end % WRAP, (t + self.g + B) % WRAP
+        self.cpu[h][cpu], self.gr[h][nic] = end % WRAP, (t + g + B) % WRAP
         if found is None:
             self.arrived[h].append((source, sent.tag, i, end))
             return

@@ -8,6 +8,7 @@ from nbhelpers.places import knowledge
 from nbhelpers.reading import read_yaml
 from nbhelpers.simulation import LogGOPS, Noise, known_network, pareto, patterns, periodic
 from nbhelpers.simulation.engine import Deadlock, simulate
+from nbhelpers.simulation.loggops import Piece, Piecewise
 from nbhelpers.simulation.schedule import Schedule, ScheduleError
 
 from . import trace_of
@@ -374,3 +375,12 @@ def test_networks_are_known():
     with pytest.raises(InputError, match="no time"):
         LogGOPS(L=-1)
     assert LogGOPS().scaled(L=0.1, g=0.1) == LogGOPS(L=250, g=100)
+
+
+def test_a_network_in_pieces_must_be_one():
+    small = Piece(1, 10, 5, 5, 5, 0, 0)
+    for wrong, said in ((Piece(9, 100, 5, 5, 5, 0, 0), "overtaken"), (small, "begin at 1")):
+        with pytest.raises(InputError, match=said):
+            Piecewise((small, wrong))
+    with pytest.raises(InputError, match="one set of parameters"):
+        simulate(patterns.dissemination(2, 1), Piecewise((small,)), mode="compat")

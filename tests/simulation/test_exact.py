@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from nbhelpers.errors import InputError
 from nbhelpers.simulation.detours import periodic
 from nbhelpers.simulation.engine import Deadlock, simulate
-from nbhelpers.simulation.loggops import LogGOPS
+from nbhelpers.simulation.loggops import LogGOPS, Piece, Piecewise
 from nbhelpers.simulation.noise import Noise
 from nbhelpers.simulation.schedule import Schedule
 
@@ -30,6 +30,14 @@ TODAY = [
     (1300.5, 150, 1500, 0.0865, 0.013, 99),
     (0, 0, 0, 0.04, 0, 65535),
 ]
+PIECES = Piecewise(
+    (
+        Piece(1, 600, 300, 450, 200, 0.5, 0.25),
+        Piece(100, 0, 700.5, 100, 900, 0, 0),
+        Piece(5000, 2100, 300, 300, 1800, 0.079, 0.1),
+    ),
+    S=4999,
+)
 
 
 def random_trace(
@@ -41,8 +49,11 @@ def random_trace(
     return start.tolist(), duration.tolist(), int(start[-1]) + int(rng.integers(50_000, 150_000))
 
 
-def compare(program: list[list[Op]], network: tuple, mode: str, noise_seed: int | None) -> None:
+def compare(
+    program: list[list[Op]], network: tuple | Piecewise, mode: str, noise_seed: int | None
+) -> None:
     schedule = to_schedule(program)
+    ours = LogGOPS(*network) if isinstance(network, tuple) else network
     traces = phases = noise = None
     if noise_seed is not None:
         rng = np.random.default_rng(noise_seed)
@@ -56,10 +67,10 @@ def compare(program: list[list[Op]], network: tuple, mode: str, noise_seed: int 
         finish, injected = Reference(program, network, traces, phases, mode).run()
     except Stuck:
         with pytest.raises(Deadlock):
-            simulate(schedule, LogGOPS(*network), noise, mode=mode)
+            simulate(schedule, ours, noise, mode=mode)
         return
     for record in (False, True):
-        result = simulate(schedule, LogGOPS(*network), noise, mode=mode, critical_path=record)
+        result = simulate(schedule, ours, noise, mode=mode, critical_path=record)
         np.testing.assert_allclose(result.finish_ns, finish, rtol=1e-15)
         np.testing.assert_allclose(result.noise_ns, injected, rtol=1e-15)
     if mode == "exact":
@@ -101,8 +112,8 @@ COUNTS = st.integers(1, 3)
 
 
 @settings(max_examples=300, deadline=None)
-@given(SEEDS, st.sampled_from(NETWORKS + TODAY), MAYBE_NOISE, COUNTS, COUNTS)
-def test_several_cpus_and_nics(seed: int, network: tuple, noise: int | None, cpus: int, nics: int):
+@given(SEEDS, st.sampled_from(NETWORKS + TODAY + [PIECES]), MAYBE_NOISE, COUNTS, COUNTS)
+def test_several_cpus_and_nics(seed: int, network, noise: int | None, cpus: int, nics: int):
     program = random_program(seed, cpus=cpus, nics=nics, sizes=(0, 1, 2, 100, 5000, 1_000_003))
     compare(program, network, "exact", noise)
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from nbhelpers.simulation.loggops import LogGOPS, known_network
+from nbhelpers.simulation.loggops import LogGOPS, Piece, Piecewise, known_network
 from nbhelpers.simulation.loggops_fit import fit_loggops
 
 from .pingpongs import families, prtt
@@ -46,6 +46,20 @@ def test_with_noise_they_come_back_within_its_size(name: str):
     low, high = fit.table.loc["G", ["low", "high"]]
     assert low <= fit.table.loc["G", "value"] <= high
     assert (fit.table["n"] == 8).all()
+
+
+def test_pieces_give_back_what_each_size_takes():
+    """Where another protocol begins, one line for all sizes is wrong by a third and more."""
+    eager, large = Piece(1, 400, 80, 120, 150, 0.2, 0.1), Piece(16384, 9000, 80, 80, 9900, 0.05, 0)
+    network = Piecewise((eager, large), S=8192)
+    fit = fit_loggops(families(network, SIZES, rounds=2), resamples=2)
+    one, pieces, true = (
+        np.array([[prtt(net, n, 0, size) for size in SIZES] for n in (1, 10)])
+        for net in (fit.network, fit.piecewise, network)
+    )
+    assert np.abs(one / true - 1).max() > 0.3
+    np.testing.assert_allclose(pieces, true, rtol=1e-6)
+    assert fit.piecewise.S == network.S
 
 
 @pytest.mark.long
