@@ -168,7 +168,13 @@ _OF_VERB: dict[str, tuple[click.Parameter, ...]] = {
     "whatif": (
         click.Argument(["traces"], nargs=-1, required=True, metavar="TRACE ..."),
         _number("--times", "K", "times as many ranks (folders of MPI calls)", 1),
-        _text("--network", "NAME", "whose LogGOPS parameters (default: the reference simulator's)"),
+        _flag("--drawn", "computations as traced, not their medians (folders)"),
+        _text(
+            "--network",
+            "NAME",
+            "whose LogGOPS parameters: a known machine's, or here, measured between two ranks now"
+            " (default: the reference simulator's)",
+        ),
         _text(
             "--noise",
             "NOISE",

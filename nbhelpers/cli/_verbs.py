@@ -272,18 +272,18 @@ def simulate(arguments: SimpleNamespace) -> Answer:
 
 
 def whatif(arguments: SimpleNamespace) -> Answer:
-    from ..simulation import known_network
-    from ..simulation.what_if import noise_named, read_trace, reasons, whatif, write_timeline
+    from ..simulation import what_if
 
     if arguments.perfetto and len(arguments.traces) > 1:
         raise InputError("one file for several traces", fix="give --perfetto with one trace")
     name, noise = arguments.network or "reference", arguments.noise or "here"
-    network, lines, rows = known_network(name), [], []
-    found = [read_trace(path, arguments.times) for path in arguments.traces]
-    detours = noise_named(noise)
+    network, lines, rows = what_if.network_named(name), [], []
+    times, drawn = arguments.times, arguments.drawn
+    found = [what_if.read_trace(path, times, drawn) for path in arguments.traces]
+    detours = what_if.noise_named(noise)
     for path, (schedule, notes) in zip(arguments.traces, found):
-        row, result = whatif(schedule, network, detours, arguments.seeds)
-        why = reasons(result)
+        row, result = what_if.whatif(schedule, network, detours, arguments.seeds)
+        why = what_if.reasons(result)
         shares = why.groupby("what")["share"].sum().sort_values(ascending=False)
         spent = ", ".join(f"{what} {share:.0%}" for what, share in shares.items())
         said = f"{path}: {row['ranks']:,} ranks take {row['ideal_ms']:.4g} ms on {name}"
@@ -294,7 +294,7 @@ def whatif(arguments: SimpleNamespace) -> Answer:
         about = {"trace": path, "network": name, "noise": noise, "notes": notes}
         rows.append(about | row | {"why": _rows(why)})
     if arguments.perfetto:
-        written = write_timeline(result, arguments.perfetto)
+        written = what_if.write_timeline(result, arguments.perfetto)
         lines.append(f"for https://ui.perfetto.dev: {_relative(written)}")
     return Answer("\n".join(lines).rstrip(), rows)
 

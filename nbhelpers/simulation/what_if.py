@@ -1,7 +1,7 @@
 """What a traced program would do elsewhere: on another network, on more ranks, under noise.
 
-Owns how a trace is read whatever it is, how noise is named in a word, what the critical path
-consists of, and the file for the Perfetto viewer.
+Owns how a trace is read whatever it is, how noise and networks are named in a word, what the
+critical path consists of, and the file for the Perfetto viewer.
 """
 
 import re
@@ -16,11 +16,13 @@ import pandas as pd
 from ..errors import InputError
 from ..files import write_json
 from ..mpi import read_calls
+from ..mpi.pingpong import measure_pingpong
 from ..statistics import bootstrap_interval
 from .detours import Detours, periodic
 from .engine import simulate
 from .goal import read_goal
-from .loggops import LogGOPS
+from .loggops import LogGOPS, Network, known_network
+from .loggops_fit import fit_loggops
 from .machines import spread_over, traces_of
 from .replicates import replicate, seeds_of
 from .result import Result
@@ -31,9 +33,14 @@ _SIGNATURE = re.compile(r"([\d.]+) ?(?:Hz)? ?[x×] ?([\d.]+) ?(?:us|µs)?")
 _MOST_DRAWN, _MOST_RANKS = 100_000, 16  # operations; then the ranks with most of the path
 _NOISE_TRACK = 1000
 _MUCH = 0.01  # of the computation, of a call that only asks
+_HOW = {
+    True: "Computations: as traced, and drawn from those; the noise of the recording is in them.",
+    False: "Computations: medians of those between the same two calls, so without most of the noise"
+    " that the trace was recorded under (--drawn: as traced).",
+}
 
 
-def read_trace(path: str | Path, times: int = 1) -> tuple[Schedule, list[str]]:
+def read_trace(path: str | Path, times: int = 1, drawn: bool = False) -> tuple[Schedule, list[str]]:
     """A schedule, and a sentence for each thing to know of it: from a folder of our own MPI layer
     (`nbhelpers.mpi.CallTrace`), or from a GOAL file.
 
@@ -42,8 +49,11 @@ def read_trace(path: str | Path, times: int = 1) -> tuple[Schedule, list[str]]:
     path
         The folder of a run, or the file.
     times
-        So many times the ranks, for a folder; their computations are drawn from the traced ones:
-        see `schedule_of_calls`.
+        So many times the ranks, for a folder.
+    drawn
+        Of a folder: True: computations are as traced, those of further ranks drawn from them, all
+        with the noise that the program was recorded under (`schedule_of_calls`). False: each is the
+        median of those between the same two calls of its rank, so that noise does not count twice.
 
     Raises
     ------
@@ -52,12 +62,13 @@ def read_trace(path: str | Path, times: int = 1) -> tuple[Schedule, list[str]]:
     """
     if Path(path).is_dir():
         calls = read_calls(path)
-        schedule = schedule_of_calls(calls, times=times, drawn=0, name=str(path))
+        how: dict[str, Any] = {"drawn": 0} if drawn else {"medians": True}
+        schedule = schedule_of_calls(calls, times=times, name=str(path), **how)
         asked = asking(calls)
         said = [
             f"{name}: {share:.0%} of what counts as computation." for name, share in asked.items()
         ]
-        return schedule, [*calls.notes, *said[: int((asked > _MUCH).sum())]]
+        return schedule, [_HOW[drawn], *calls.notes, *said[: int((asked > _MUCH).sum())]]
     if times > 1:
         raise InputError(
             f"{times} times as many ranks as in a GOAL file",
@@ -88,6 +99,20 @@ def noise_named(name: str) -> list[Detours]:
         return _unknown(name)
 
 
+def network_named(name: str) -> Network:
+    """A network by a word: "here" is what ping-pongs between two ranks of this machine give, by the
+    size of messages; else a machine of data/knowledge/networks.yml.
+
+    Examples
+    --------
+    >>> network_named("alps").L
+    1900
+    """
+    if name != "here":
+        return known_network(name)
+    return fit_loggops(measure_pingpong(rounds=6), resamples=1).piecewise
+
+
 def _unknown(name: str) -> list[Detours]:
     raise InputError(
         f"no noise is called '{name}'",
@@ -97,7 +122,7 @@ def _unknown(name: str) -> list[Detours]:
 
 def whatif(
     schedule: Schedule,
-    network: LogGOPS = LogGOPS(),
+    network: Network = LogGOPS(),
     traces: Sequence[Detours] = (),
     seeds: int = 10,
 ) -> tuple[dict[str, Any], Result]:

@@ -202,6 +202,9 @@ def test_ranks_of_copied_blocks_differ_as_the_turns_of_a_traced_one():
     assert (work[:, 1::2] == 10).all()  # between the other two calls
     assert {*work[2:, 2]} == {700, 900} and (work[2:, 0] == 500).all()  # the first has no like
     assert len({*map(tuple, work)}) > 2
+    plain = schedule_of_calls(of_programs(program, program), times=2, medians=True)
+    work = plain.column("size")[plain.kind == CALC].reshape(4, -1)
+    assert [rank[rank > 0].tolist() for rank in work] == [[500, 10, 800, 10, 800, 10]] * 4
 
 
 def test_a_collective_among_neighbours_is_its_messages():

@@ -26,6 +26,7 @@ def schedule_of_calls(
     *,
     times: int = 1,
     drawn: int | None = None,
+    medians: bool = False,
     call_ns: float = 0.0,
     name: str = "traced run",
 ) -> Schedule:
@@ -42,8 +43,11 @@ def schedule_of_calls(
     drawn
         A seed: in the copied blocks each computation is drawn from those of the same rank between
         the same two calls (their partner, bytes and tag), so that ranks differ as the traced ones
-        do from turn to turn (after Cornebize and Legrand 2021). None: the same times in every
-        block.
+        do from turn to turn (after Cornebize and Legrand 2021). The noise that the program was
+        recorded under is in them. None: the same times in every block.
+    medians
+        Each computation is the median of all such turns, in every block: without most of what
+        disturbed the recording, and without its ranks' own changes from turn to turn.
     call_ns
         What noting one call took the program; it is taken off the computation before the call.
     name
@@ -90,6 +94,8 @@ def schedule_of_calls(
     instances = matched_collectives(traced)
     ranks = _programs(traced, call_ns)
     check_messages(_messages(ranks))
+    for one in ranks if medians else []:
+        one.level()
     return _Laying(ranks, traced.ranks, int(times), name, drawn).laid(instances)
 
 
@@ -138,6 +144,13 @@ class _Program:
         operation = self.add(kind, size, peer, number)
         self.done.append((operation, self.before[0][0]))
         return operation
+
+    def level(self) -> None:
+        """Give all computations between like calls their median."""
+        for places in self.alike.values():
+            middle = round(float(np.median([self.size[place] for place in places])))
+            for place in places:
+                self.size[place] = middle
 
     def wait(self, operations: list[int]) -> int:
         operation = self.add(CALC, 0)
