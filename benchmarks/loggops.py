@@ -1,30 +1,46 @@
-"""LogGOPS parameters of this machine, and what they predict: round trips of rounds that the fit has
-not seen, and all-reduces between two ranks.
+"""LogGOPS parameters of this machine, one set for all sizes and piecewise, and what they predict:
+round trips of rounds that the fits have not seen, all-reduces between two ranks, and the
+time that programs spend in MPI.
 
-Needs `make mpi` and half a minute.
+Needs `make mpi` and a minute and a half.
 """
 
 import subprocess
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
+from scipy import stats
 
-from nbhelpers.mpi import installation
+from nbhelpers.measurement import Campaign, Cell, finished
+from nbhelpers.mpi import CallTrace, installation, read_calls
 from nbhelpers.mpi.pingpong import measure_pingpong
 from nbhelpers.simulation import patterns, simulate
 from nbhelpers.simulation.loggops_fit import LogGOPSFit, fit_loggops
+from nbhelpers.studies.ferreira.ranks import rank_program
+from nbhelpers.studies.ferreira.traced import mpi_times
 
-QUANTILE = 0.25
+QUANTILE, ROUNDS = 0.25, 8
+PROGRAMS: dict[str, tuple[str, dict]] = {
+    name: (name, {}) for name in ("halo2d", "halo3d", "adaptive", "sweep", "amg")
+}
+for operation, size in (("allreduce", 8), ("allreduce", 65536), ("alltoall", 262144)):
+    sizes = {"smallest": size, "largest": size, "calls": 500}
+    PROGRAMS[f"{operation} {size}"] = "collectives", {"operation": operation, **sizes}
 
 
 def predicted_trips(fit: LogGOPSFit, unseen) -> None:
     """Print round trips, measured and simulated."""
     trips = unseen[unseen["family"] == "roundtrip"]
-    print(f"{'bytes':>9} {'trip us':>9} {'fit':>8}")
+    print(f"{'bytes':>9} {'trip us':>9} {'one set':>8} {'pieces':>8}")
     for size, rows in trips.groupby("bytes"):
         measured = float(np.quantile(rows["ns"], QUANTILE))
         there_and_back = patterns.calls(patterns.binomial_bcast, 2, size, 2, rotated=True)
-        ours = simulate(there_and_back, fit.network.with_(S=2**40)).makespan_ns / measured - 1
-        print(f"{size:9} {measured / 1e3:9.2f} {ours:+8.1%}")
+        ours = [
+            simulate(there_and_back, network).makespan_ns / measured - 1
+            for network in (fit.network, fit.piecewise)
+        ]
+        print(f"{size:9} {measured / 1e3:9.2f} {ours[0]:+8.1%} {ours[1]:+8.1%}")
 
 
 def predicted_allreduces(fit: LogGOPSFit) -> None:
@@ -35,7 +51,7 @@ def predicted_allreduces(fit: LogGOPSFit) -> None:
     printed = subprocess.run(
         command, capture_output=True, text=True, check=True, timeout=120
     ).stdout
-    print(f"{'bytes':>9} {'call us':>9} {'fit':>8}")
+    print(f"{'bytes':>9} {'call us':>9} {'one set':>8} {'pieces':>8}")
     for line in printed.splitlines():
         if not line.startswith("noisebook-series: ") or not line.split()[1].endswith("_0"):
             continue
@@ -43,8 +59,35 @@ def predicted_allreduces(fit: LogGOPSFit) -> None:
         size = int(name.split("_")[1])
         measured = float(np.quantile(np.array(values, float), QUANTILE)) * 1e3
         loop = patterns.recursive_doubling_allreduce(2, size)
-        ours = simulate(loop, fit.network).makespan_ns / measured - 1
-        print(f"{size:9} {measured / 1e3:9.2f} {ours:+8.1%}")
+        ours = [
+            simulate(loop, network).makespan_ns / measured - 1
+            for network in (fit.network, fit.piecewise)
+        ]
+        print(f"{size:9} {measured / 1e3:9.2f} {ours[0]:+8.1%} {ours[1]:+8.1%}")
+
+
+def times_in_mpi(fit: LogGOPSFit, folder: Path, ranks: int = 2) -> None:
+    """Print, of traced programs, the simulated over the measured time in MPI: geometric mean and
+    95 % interval (Student, over runs).
+    """
+    cells = [
+        Cell(label, rank_program(name, ranks, 0.2, **options), compared_with=())
+        for label, (name, options) in PROGRAMS.items()
+    ]
+    trace = CallTrace(folder / "calls")
+    runs = finished(Campaign(folder, cells, ROUNDS, attachments=(trace,)).run())
+    print(f"{'program':18} {'in MPI':>7} {'one set':>20} {'pieces':>20} n")
+    for label, rows in runs.groupby("cell", sort=False):
+        traced = [read_calls(folder / "calls" / f"run-{run:06d}") for run in rows["run"]]
+        shown, share = [], 0.0
+        for network in (fit.network, fit.piecewise):
+            found = [mpi_times(calls, network) for calls in traced]
+            share = np.mean([one["mpi_ms"] / ranks / one["measured_ms"] for one in found])
+            logs = np.log([one["mpi_simulated_ms"] / one["mpi_ms"] for one in found])
+            half = stats.t.ppf(0.975, len(logs) - 1) * stats.sem(logs)
+            low, middle, high = np.exp(logs.mean() + half * np.array([-1, 0, 1]))
+            shown.append(f"{middle:.2f} ({low:.2f} to {high:.2f})")
+        print(f"{label:18} {share:7.0%} {shown[0]:>20} {shown[1]:>20} {len(traced)}")
 
 
 def main() -> None:
@@ -56,6 +99,8 @@ def main() -> None:
     print(fit.table.round(3).to_string())
     predicted_trips(fit, times[~seen])
     predicted_allreduces(fit)
+    with TemporaryDirectory() as folder:
+        times_in_mpi(fit, Path(folder))
 
 
 if __name__ == "__main__":

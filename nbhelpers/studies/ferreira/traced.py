@@ -21,8 +21,9 @@ from ...mpi.pingpong import measure_pingpong
 from ...progress import each
 from ...reading import read_csv
 from ...simulation import simulate
-from ...simulation.loggops import LogGOPS
+from ...simulation.loggops import Network
 from ...simulation.loggops_fit import fit_loggops
+from ...simulation.schedule import CALC
 from ...simulation.signatures import signature_on_ranks
 from ...simulation.traces import schedule_of_calls
 from .ranks import SIGNATURES, rank_program, why_not
@@ -34,12 +35,14 @@ _TABLES = {
         *("calls", "mean_us", "max_us"),
     ),
     "sizes": ("program", "function", "operations", "mean_bytes", "most_bytes", "per_second"),
-    "predicted": ("program", "ranks", "round", "measured_ms", "simulated_ms", "waited_ms"),
+    "predicted": (
+        *("program", "ranks", "round", "measured_ms", "simulated_ms", "waited_ms"),
+        *("mpi_ms", "mpi_simulated_ms"),
+    ),
     "beyond": ("program", "ranks", "noise", "seed", "quiet_ms", "noisy_ms", "injected_share"),
 }
 _WORDS = {"program", "function", "noise", "parameter", "unit"}  # columns of text
 _OUTSIDE = ("MPI_Init", "MPI_Init_thread", "MPI_Finalize", "MPI_Abort")
-_QUICK_SIZES = (1, 64, 1024, 8192, 65536, 262144)  # of ping-pongs, bytes
 _UNPUBLISHED = ".calls"  # folder of the traces themselves: large, and not part of a recording
 
 
@@ -79,7 +82,8 @@ def trace_and_simulate(
     Tables by name, without rows but with the reason where no rank was traced: ``network`` (LogGOPS
     parameters of the two ranks, with intervals), ``shares`` and ``sizes`` (see `function_shares`
     and `program_sizes`), ``predicted`` (a row a traced run; `waited_ms`: how long its ranks were
-    ready and had no CPU, summed over them, by the kernel's account) and ``beyond`` (a row a
+    ready and had no CPU, summed over them, by the kernel's account; `mpi_ms` and
+    `mpi_simulated_ms`: their time outside of computation, summed, too) and ``beyond`` (a row a
     program, number of simulated ranks, noise and seed).
     """
     folder, why = Path(folder), "" if recorded_only else why_not()
@@ -103,7 +107,7 @@ def _pingpong(folder: Path) -> pd.DataFrame:
     """Ping-pongs between two ranks of the MPI that is here; measured one time."""
     path = folder / f"pingpong-{digest(str(installation()))[:12]}.csv"
     if not path.exists():
-        write_atomically(path, measure_pingpong(_QUICK_SIZES, rounds=4).to_csv(index=False))
+        write_atomically(path, measure_pingpong(rounds=6).to_csv(index=False))
     return read_csv(path)
 
 
@@ -125,12 +129,12 @@ def _tables(
         if name not in last:
             parts["shares"].append(function_shares(calls, name))
             parts["sizes"].append(program_sizes(calls, name))
-        parts["predicted"].append(_predicted(run, calls, fit.network))
+        parts["predicted"].append(_predicted(run, calls, fit.piecewise))
         last[name] = calls
     return {
         **{name: pd.concat(rows, ignore_index=True) for name, rows in parts.items()},
         "network": fit.table.reset_index(),
-        "beyond": _beyond(last, signatures, times, seeds, fit.network),
+        "beyond": _beyond(last, signatures, times, seeds, fit.piecewise),
     }
 
 
@@ -152,17 +156,30 @@ def span_ms(calls: Calls) -> float:
     return float(inner["end_ns"].max()) / 1e6
 
 
-def _predicted(run: Mapping[str, Any], calls: Calls, network: LogGOPS) -> pd.DataFrame:
-    schedule = schedule_of_calls(without_end(calls), name=run["cell"])
-    row = {
-        "program": run["cell"],
-        "ranks": calls.ranks,
-        "round": run["round"],
+def _predicted(run: Mapping[str, Any], calls: Calls, network: Network) -> pd.DataFrame:
+    row = {"program": run["cell"], "ranks": calls.ranks, "round": run["round"]}
+    row |= {"waited_ms": run["runqueue_wait_ns"] / 1e6} | mpi_times(calls, network)
+    return pd.DataFrame([row])[list(_TABLES["predicted"])]
+
+
+def mpi_times(calls: Calls, network: Network) -> dict[str, float]:
+    """What a traced run took and takes in the simulation: `measured_ms`, `simulated_ms`; outside of
+    computation, all ranks together: `mpi_ms`, `mpi_simulated_ms`.
+    """
+    calls = without_end(calls)
+    schedule = schedule_of_calls(calls)
+    works = np.flatnonzero(schedule.kind == CALC)
+    work_ns = float(schedule.column("size")[works].sum(dtype=np.int64))
+    ended_ns, finish_ns = (
+        calls.table.groupby("rank")["end_ns"].max(),
+        simulate(schedule, network).finish_ns,
+    )
+    return {
         "measured_ms": span_ms(calls),
-        "simulated_ms": simulate(schedule, network).makespan_ns / 1e6,
-        "waited_ms": run["runqueue_wait_ns"] / 1e6,
+        "simulated_ms": float(finish_ns.max()) / 1e6,
+        "mpi_ms": float(ended_ns.sum() - work_ns) / 1e6,
+        "mpi_simulated_ms": float(finish_ns.sum() - work_ns) / 1e6,
     }
-    return pd.DataFrame([row])
 
 
 def without_end(calls: Calls) -> Calls:
@@ -178,7 +195,7 @@ def _beyond(
     signatures: Sequence[str],
     times: Sequence[int],
     seeds: int,
-    network: LogGOPS,
+    network: Network,
 ) -> pd.DataFrame:
     """Each program's last trace on more ranks, with and without noise."""
     rows = []
