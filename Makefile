@@ -7,7 +7,8 @@
 #:  make doctor     10 s     what this machine can measure, and the command that mends what it cannot
 #:  make env        2 min    the environment (.venv) and the C parts; make docs: the reference
 #:  make artifact   1 min    the study as a zip; make measure-again keeps data aside; make clean
-#:  make mpi        1 min    optional; so are make sycl (482 MB), originals, extra EXTRA=NAME, privileged
+#:  make mpi        1 min    Open MPI (22 MB), as make paper does; MPICC=/path/of/mpicc: the site's own
+#:  make sycl                optional (482 MB); so are make originals, extra EXTRA=NAME, privileged
 #:
 #:  PROFILE=smoke   6 min    a handful of runs; full: hours; paper: days on 32 cores; path/to/mine.yml: yours
 #:  PROFILE=recorded 5 min   the tables of the recorded campaign, no root; DATA=that.zip: its tables
@@ -61,6 +62,7 @@ $(S)/checked: $(ENV) FORCE
 	@$(STAGE) check --profile $(call q,$(if $(DATA),$(NAME),$(PROFILE)))
 	@mkdir -p $(S) && touch $@
 $(S)/planned: $(S)/checked build/c-parts FORCE
+	@$(if $(filter smoke recorded,$(PROFILE))$(DATA)$(wildcard build/mpi/compiler build/mpi/tried),,MPICC= sh workloads/mpi/install.sh || { mkdir -p build/mpi && touch build/mpi/tried && echo "Without an MPI; to try again: make mpi"; })
 	@$(STAGE) wanted --profile $(NAME) $(STAGES) && touch $@
 $(WANTED): $(S)/planned ; @:
 $(DONE): $(S)/%.done: $(S)/%.wanted
