@@ -1,5 +1,5 @@
 """How a table is printed: its cells as text, an interval in the cell of its number, in HTML and
-in LaTeX.
+in LaTeX; in HTML the interval also as a small plot, on one scale for its column.
 
 A wide or long table scrolls beneath its first column and its head: how is the style sheet's
 (`page.css`).
@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 import numpy as np
 import pandas as pd
 
+from ..palette import BLUE, GREY
 from ._units import heading, intervals_of, numbers
 
 NO_ROWS = "No rows: "  # before the reason
@@ -18,13 +19,15 @@ WIDE = 8  # columns from which the letters are small
 _LONG = 30  # letters of a cell from which a column of text is not squeezed
 _SHORT = 18  # at most so many characters of a text: on one line
 _TO = "\N{NO-BREAK SPACE}to\N{NO-BREAK SPACE}"  # an interval stands in one line
+_PLOT_WIDTH, _MIDDLE, _DOT = 72, 6, 3  # of an interval's plot, in pixels
 _NUMBERS = ("floating", "integer", "mixed-integer-float", "empty")  # of pandas' infer_dtype
 
 
 def printed(frame: pd.DataFrame, formats: Mapping[str, str]) -> pd.DataFrame:
     """The cells as text beneath headings; the two ends of an interval stand in its number's cell.
 
-    The attribute ``attrs["kinds"]`` says of each column whether it is "number" or "text".
+    The attribute ``attrs["kinds"]`` says of each column whether it is "number" or "text",
+    ``attrs["plots"]`` has the plots of each column's intervals.
     """
     intervals = _intervals(frame)
     ends = {end for pair in intervals.values() for end in pair}
@@ -34,6 +37,13 @@ def printed(frame: pd.DataFrame, formats: Mapping[str, str]) -> pd.DataFrame:
     shown = pd.DataFrame(cells, dtype=object)
     numeric = (pd.api.types.is_numeric_dtype(frame[name]) for name in shown)
     shown.attrs["kinds"] = ["number" if number else "text" for number in numeric]
+    plotted = intervals if len(shown.columns) < WIDE else {}
+    shown.attrs["plots"] = [
+        _plots(frame[[name, *plotted[name]]], formats.get(str(name)))
+        if name in plotted
+        else [""] * len(shown)
+        for name in shown
+    ]
     return shown.rename(columns=lambda name: heading(str(name)))
 
 
@@ -54,6 +64,36 @@ def _interval_cells(frame: pd.DataFrame, text: str | None) -> list[str]:
         value if bounds == ["–", "–"] else f"{value} ({_TO.join(bounds)})"
         for value, *bounds in cells
     ]
+
+
+def _plots(frame: pd.DataFrame, text: str | None) -> list[str]:
+    """A number and its interval in each row as a dot on a line, in SVG; and the line of no
+    difference, where the scale holds it.
+    """
+    name, values = str(frame.columns[0]), frame.to_numpy(float, na_value=np.nan)
+    finite = values[np.isfinite(values)]
+    if len(frame) < 2 or not finite.size or finite.min() == finite.max():
+        return [""] * len(frame)
+    least, most = finite.min(), finite.max()
+    number = numbers(name, values.ravel())
+    scale = _TO.join(_cell(end, number, text) for end in (least, most))
+    none = 1.0 if "ratio" in name else 0.0
+    at = _DOT + (np.column_stack([values, np.full(len(values), none)]) - least) / (most - least) * (
+        _PLOT_WIDTH - 2 * _DOT
+    )
+    return [_plot(row, scale) if np.isfinite(row).all() else "" for row in at]
+
+
+def _plot(row: Sequence[float], scale: str) -> str:
+    dot, low, high, none = row
+    is_inside = 0 < none < _PLOT_WIDTH
+    line = f'<path d="M{none:.1f} 0V{2 * _MIDDLE}" stroke="{GREY}"/>' if is_inside else ""
+    return (
+        f'<svg class="interval" role="img" aria-label="on a scale from {scale}" color="{BLUE}"'
+        f' width="{_PLOT_WIDTH}" height="{2 * _MIDDLE}" style="margin-left: .5em">{line}'
+        f'<path d="M{low:.1f} {_MIDDLE}H{high:.1f}" stroke="currentColor" stroke-width="2"/>'
+        f'<circle cx="{dot:.1f}" cy="{_MIDDLE}" r="{_DOT}" fill="currentColor"/></svg>'
+    )
 
 
 def _cells(values: pd.Series, text: str | None) -> list[str]:
@@ -80,8 +120,9 @@ def fragment(shown: pd.DataFrame, why: str) -> str:
     stands in the elements, since it has no style sheet of ours.
     """
     kinds = [_kind(kind, cells) for kind, (_, cells) in zip(shown.attrs["kinds"], shown.items())]
-    head = _row("th", shown.columns, kinds)
-    rows = [_row("td", row, kinds) for row in shown.itertuples(index=False, name=None)]
+    head = _row("th", shown.columns, kinds, [""] * len(kinds))
+    cells = shown.itertuples(index=False, name=None)
+    rows = [_row("td", row, kinds, own) for row, own in zip(cells, zip(*shown.attrs["plots"]))]
     if not rows:
         reason = html.escape(NO_ROWS + why)
         rows = [f'<tr><td colspan="{len(kinds)}" style="{_ALIGN["text"]}">{reason}</td></tr>']
@@ -103,10 +144,11 @@ def _kind(kind: str, cells: pd.Series) -> str:
     return kind + " long" * (longest > _LONG) + " short" * (longest <= _SHORT)
 
 
-def _row(tag: str, cells: Iterable[object], kinds: Sequence[str]) -> str:
+def _row(tag: str, cells: Iterable[object], kinds: Sequence[str], plots: Sequence[str]) -> str:
     inner = "".join(
-        f'<{tag} class="{kind}" style="{_ALIGN[kind.split()[0]]}">{html.escape(str(cell))}</{tag}>'
-        for cell, kind in zip(cells, kinds)
+        f'<{tag} class="{kind}" style="{_ALIGN[kind.split()[0]]}">{html.escape(str(cell))}{plot}'
+        f"</{tag}>"
+        for cell, kind, plot in zip(cells, kinds, plots)
     )
     return f"<tr>{inner}</tr>"
 

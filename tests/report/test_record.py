@@ -179,7 +179,11 @@ def test_an_interval_stands_in_the_cell_of_its_number(tmp_path):
     assert r"case & median (\%) & gap (ms) & low \\" in text and r"{lrrr}" in text
     assert r"a & 3.14 (1.00~to~5.50) & 2.000 (1.000~to~3.000) & 1 \\" in text
     assert r"b & -- & 3.000 & 2 \\" in text
-    assert "3.14 (1.00\N{NO-BREAK SPACE}to\N{NO-BREAK SPACE}5.50)" in record.to_html()
+    shown = record.to_html()
+    assert "3.14 (1.00\N{NO-BREAK SPACE}to\N{NO-BREAK SPACE}5.50)" in shown
+    # 3 to 69 pixels are 1.0 to 5.5 %; beside the row without a number is no plot
+    assert shown.count('<svg class="interval" role="img" aria-label="on a scale from 1.00') == 2
+    assert "M3.0 6H69.0" in shown and 'cx="34.4"' in shown
 
 
 def test_all_rows_are_there_and_only_the_key_table_is_not_folded(tmp_path):
