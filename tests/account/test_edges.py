@@ -131,12 +131,16 @@ def test_the_recorded_loop_is_predicted_by_its_other_runs(loops):
     assert abs(predicted / seen - 1) < 0.05
 
 
-def test_recorded_runs_are_read_and_nothing_is_measured_without_them(tmp_path):
+@pytest.mark.long
+def test_recorded_runs_are_read():
     found = measure_edges(LOOP, 30, 0.5, recorded_only=True)
     assert found.measured and found.runs == 30
     low, high = found.intervals["interrupt_in_us"]
     assert 0 < low <= found.interrupt_in_us <= high
     assert f"{found.gaps} gaps in 30 runs" in found.sentence()
+
+
+def test_nothing_is_measured_without_recorded_runs(tmp_path):
     with pytest.raises(InputError):
         measure_edges(tmp_path, 2, 0.1, recorded_only=True)
 

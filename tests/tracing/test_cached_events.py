@@ -118,7 +118,7 @@ def assert_rows_of(run, table, plain):
 
 def test_run_by_run_the_average_and_the_delta_are_the_same(tmp_path, monkeypatch):
     """Exactly: what a config is made of must not depend on how much fits into memory."""
-    runs = finished(recorded_runs(BASELINE)).query("cell == 'traced'").head(12)
+    runs = finished(recorded_runs(BASELINE)).query("cell == 'traced'").head(6)
     folder = BASELINE / "traces"
     events = read_traces(folder, runs)
     whole = average_noise(events, runs)

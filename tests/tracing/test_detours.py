@@ -134,7 +134,7 @@ def test_other_workloads_cannot_be_traced_from_user_space(tmp_path):
 
 
 def test_the_stand_in_takes_as_long_as_the_workload(tmp_path):
-    workload = nbody(1500, 10).placed("Rm", tuple(sorted(os.sched_getaffinity(0)))[:1])
+    workload = nbody(600, 5).placed("Rm", tuple(sorted(os.sched_getaffinity(0)))[:1])
     tracer = Tracer(tmp_path, source="detours")
     stand_in = tracer.stand_in(workload)
     assert stand_in.cpus == workload.cpus and stand_in == tracer.stand_in(workload)
