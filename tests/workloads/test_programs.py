@@ -3,6 +3,7 @@ preload library.
 """
 
 import os
+import re
 import select
 import signal
 import subprocess
@@ -220,6 +221,16 @@ def test_launcher_whose_parent_is_gone_kills_itself(binaries):
     assert (
         run(binaries / "nbstart", "--parent", 2**22 - 1, "--", "true").returncode == -signal.SIGKILL
     )
+
+
+@pytest.mark.parametrize(("folder", "goal"), [("", "stream"), ("mpi", "hello"), ("sycl", "stream")])
+def test_flags_of_the_environment_do_not_slow_the_programs(tmp_path, folder, goal):
+    """A conda environment sets them; they are for packages, which run on any machine."""
+    words = ("make", "-n", "-C", REPOSITORY / "workloads" / folder, f"BIN={tmp_path}")
+    flags = {"CFLAGS": "-Og -march=nocona", "CXXFLAGS": "-Og -march=nocona"}
+    done = run(*words, tmp_path / goal, env=os.environ | flags)
+    assert done.returncode == 0, done.stderr
+    assert "nocona" not in done.stdout and re.search(r" -O[23]\b", done.stdout), done.stdout
 
 
 def test_sources_are_clean_under_the_sanitizers(tmp_path):
