@@ -43,8 +43,8 @@ class Description:
 
     Parameters
     ----------
-    name, title
-        What it is.
+    name, title, source
+        What it is, and which version was run, with its licence.
     command
         Its words, or its shell line as the only word; {option} stands for an option.
     shell
@@ -61,6 +61,7 @@ class Description:
 
     name: str
     title: str
+    source: str
     command: tuple[str, ...]
     shell: bool
     variants: tuple[Variant, ...]
@@ -185,6 +186,7 @@ def _description(name: str, content: dict) -> Description:
     return Description(
         name,
         content.get("title", name),
+        content.get("source", ""),
         _command(content),
         "shell" in content,
         variants,
