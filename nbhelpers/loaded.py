@@ -17,7 +17,7 @@ from .places import PACKAGE, knowledge, shipped
 LIST = "NOISEBOOK_LOADED"  # names the file that a kernel writes
 EXTENSION = __name__  # of IPython: a stage's kernel is started with it
 _ROOT = PACKAGE.parent
-_STYLES = (".json", ".css", ".mplstyle")
+_STYLES = (".json", ".css", ".mplstyle", ".typ", ".bib")
 _OURS = (PACKAGE.name, "noisebook_")  # the library; packages of the extras
 _READING = ("open", "os.listdir", "os.scandir")  # Python's audit events
 

@@ -7,9 +7,9 @@ from html import escape
 from pathlib import Path
 
 from ..page import write_page
-from ..report import Figure
 from ._exports import export_publications, export_records, exports_page, write_numbers
 from ._front import CSS, TITLE, Front
+from ._numbered import index_html
 from ._publications import Publication, publications
 from ._typeset import typeset
 
@@ -39,9 +39,10 @@ def write_paper(build: str | Path) -> Path:
         _page(folder / f"{paper.name}.html", paper.short, paper.to_html())
     front, found = Front(build), export_records(build / "results", folder)
     export_publications(papers, folder)
+    _page(folder / "numbered.html", "Tables, figures and claims", _numbered_page(papers))
     _page(folder / "exports.html", "Tables and figures", exports_page(folder))
     write_numbers(front.answers, folder)
-    typeset(front, papers, [one for one in found if isinstance(one, Figure)], folder)
+    typeset(front, papers, found, folder)
     return _page(folder / "index.html", TITLE, _front_page(front, papers))
 
 
@@ -49,12 +50,26 @@ def _page(path: Path, title: str, body: str) -> Path:
     return write_page(path, title, body, css=CSS.read_text(encoding="utf-8"))
 
 
+def _numbered_page(papers: list[Publication]) -> str:
+    parts = (
+        f'<h2><a href="{paper.name}.html">{escape(paper.short)}</a></h2>{index_html(paper.index)}'
+        for paper in papers
+    )
+    return (
+        '<p><a href="index.html">Questions and answers</a></p>'
+        f"<h1>All that the publications number or claim</h1>{''.join(parts)}"
+    )
+
+
 def _front_page(front: Front, papers: list[Publication]) -> str:
     links = "".join(
         f'<li><a href="{paper.name}.html">{escape(paper.short.replace(" et al.", ""))}</a></li>'
         for paper in papers
     )
-    files = '<a href="paper.pdf">paper.pdf</a> · <a href="exports.html">tables and figures</a>'
+    files = (
+        '<a href="paper.pdf">paper.pdf</a> · <a href="exports.html">tables and figures</a> · '
+        '<a href="numbered.html">all that the publications number or claim</a>'
+    )
     return (
         f'<div class="front"><h1>{escape(TITLE)}</h1>'
         f'<p class="whose">{escape(front.whose)}</p>{front.summary}{front.view}{front.cards()}'

@@ -66,15 +66,20 @@ class Front:
 
     @property
     def summary(self) -> str:
-        """Sentences on this machine as HTML; empty where no stage has told them."""
+        """`summary_text` as HTML; empty where there is none."""
+        text = escape(self.summary_text)
+        return f'<p class="summary">{text}</p>' if text else ""
+
+    @property
+    def summary_text(self) -> str:
+        """Sentences on this machine; empty where no stage has told them."""
         known = {one.stage: one.answer for one in self.answers}
         took, helps = (known.get(stage) for stage in SUMMARY)
         said = [took.sentence] if took else []
         if helps and helps.answer not in _WORDS:
             said.append(f"What helps most: {helps.answer}.")
         said += [helps.sentence] if helps else []
-        told = escape(" ".join(said))
-        return f'<p class="summary">{told}</p>' if told else ""
+        return " ".join(said)
 
     @property
     def view(self) -> str:
@@ -97,9 +102,14 @@ def linked_view(notebook: Path) -> str:
     return next((view for view in shown if view.startswith('<div class="linked-view')), "")
 
 
+def kind_of(answer: Answer) -> str:
+    """Whether an answer is "yes", "no", "unknown", or a name ("named")."""
+    return _WORDS.get(answer.answer, "named")
+
+
 def _word(answer: Answer) -> tuple[str, str]:
     """The kind of an answer, and its word with the shape of the kind."""
-    kind = _WORDS.get(answer.answer, "named")
+    kind = kind_of(answer)
     shape = f'<svg width="14" height="14" aria-hidden="true">{_SHAPES[kind]}</svg>'
     return kind, f"{shape}{escape(answer.word).replace('_', '_<wbr>')}"
 

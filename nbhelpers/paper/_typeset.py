@@ -1,34 +1,44 @@
-"""The paper as a PDF: typst text made from the same answers, tables and figures, and compiled.
+"""The paper as a PDF of a few pages: a template of typst, and one JSON file with all that it shows.
 
-Owns `paper.typ` and `paper.pdf`; fonts are typst's own, so the bytes are the same everywhere.
+Owns `paper.json`, `paper.typ`, `references.bib` and `paper.pdf`. What the paper says is in the
+template; fonts are typst's own, so the bytes are the same everywhere.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
+
+import pandas as pd
 
 from ..answers import Answered
-from ..files import write_atomically
-from ..report import Figure
+from ..files import write_atomically, write_json
+from ..report import Figure, Table
 from ..report._printed import printed
-from ._front import TITLE, Front
-from ._joined import JoinedTable
-from ._publications import Publication
+from ._front import FIRST, TITLE, Front, kind_of
+from ._joined import JoinedTable, saved_table
+from ._publications import Publication, verdicts_table
 
-_SETTINGS = """#set document(title: {title}, date: none)
-#set page(paper: "a4", margin: (x: 18mm, y: 20mm), numbering: "1")
-#set text(font: ("Libertinus Serif", "DejaVu Sans"), size: 9.5pt, lang: "en")
-#set table(stroke: none, inset: (x: 3pt, y: 2.2pt))
-#set heading(numbering: none)
-#show figure: set block(breakable: true)
-#show figure.where(kind: table): set figure.caption(position: top)
-#show table: set text(size: 7.2pt)
-"""
+_FILES = [Path(__file__).with_name(name) for name in ("paper.typ", "references.bib")]
+_RESULTS = (*FIRST, "40-mitigations", "42-fairness", "80-noise-at-scale")  # with their figure
+_LONG = 24  # characters from which a text may be broken
+_SPANS = 4  # columns from which a table takes the width of the page
+_COLUMN_IN = 3.4  # wider figures take the width of the page
+_EFFECT = ["effect_percent", "low_percent", "high_percent", "rounds", "verdict"]
+_PUBLISHED = ["statement", "published (published)", "ours", "low", "high", "verdict"]
+_SHOWN = {  # of the publications' tables, by the columns that are shown; rows with a verdict
+    "persson2025-table6": ["model", "config", "increase_percent (published)", "noise"]
+    + ["increase_percent", "low_percent", "high_percent", "rows", "verdict"],
+    "persson2025-findings": ["finding", *_EFFECT],
+    "cui2023-findings": ["finding", *_EFFECT],
+    "ferreira2008-text1": _PUBLISHED,
+    "hoefler2010-slides1": _PUBLISHED,
+}
 
 
 def typeset(
-    front: Front, papers: Iterable[Publication], figures: Iterable[Figure], folder: Path
+    front: Front, papers: Sequence[Publication], saved: Iterable[Figure | Table], folder: Path
 ) -> Path:
-    """Write `paper.typ` and compile it to `paper.pdf`.
+    """Write the template and what it shows, and compile it to `paper.pdf`.
 
     Parameters
     ----------
@@ -36,8 +46,8 @@ def typeset(
         Questions and answers.
     papers
         Publications with their tables.
-    figures
-        Saved figures; their PNG files lie under `figures` of the folder.
+    saved
+        Tables, and figures, whose SVG files lie under `figures` of the folder.
     folder
         The paper's.
 
@@ -48,19 +58,12 @@ def typeset(
     import matplotlib
     import typst
 
-    parts = [
-        _SETTINGS.format(title=_string(TITLE)),
-        f"= {_text(TITLE)}\n\n{_text(front.whose)}\n",
-        *(_answer(one) for one in front.answers),
-        *(_publication(paper) for paper in papers),
-        "#pagebreak(weak: true)\n= Figures\n",
-        *(_figure(one, front.build / "results") for one in figures),
-    ]
-    source = folder / "paper.typ"
-    write_atomically(source, "\n".join(parts))
+    for file in _FILES:
+        write_atomically(folder / file.name, file.read_text(encoding="utf-8"))
+    write_json(folder / "paper.json", _content(front, papers, saved))
     fonts = Path(matplotlib.get_data_path()) / "fonts" / "ttf"
     pdf = typst.compile(
-        str(source),
+        str(folder / "paper.typ"),
         root=str(folder),
         font_paths=[str(fonts)],
         ignore_system_fonts=True,
@@ -70,52 +73,91 @@ def typeset(
     return write_atomically(folder / "paper.pdf", pdf)
 
 
-def _answer(one: Answered) -> str:
-    answer = one.answer
-    lines = [f"*{_text(answer.word)}.* {_text(answer.sentence)}"]
-    if answer.number:
-        lines.append(f"{_text(answer.quantity)}: {_text(answer.number)}.")
-    if answer.published:
-        lines.append(f"Published: {_text(answer.published)}.")
-    return f"=== {_text(one.question)}\n\n" + " ".join(lines) + "\n"
+def _content(
+    front: Front, papers: Sequence[Publication], saved: Iterable[Figure | Table]
+) -> dict[str, Any]:
+    records = {(one.folder.name, one.name): one for one in saved}
+    tables = {
+        table.name: (table, f"{_name(paper)}. {table.caption}")
+        for paper in papers
+        for table in paper.tables
+    }
+    facts = saved_table(front.build / "results", "00-machine/machine")
+    return {
+        "title": TITLE,
+        "machine": front.whose,
+        "summary": front.summary_text,
+        "answers": [_answer(one, records) for one in front.answers],
+        "questions": _cells(_questions(front.answers), "All questions and their answers."),
+        "verdicts": _cells(_verdicts(papers), "The five publications in this study."),
+        "tables": {name: part for name in _SHOWN if (part := _judged(*tables[name]))},
+        "facts": _cells(facts, "The machine as stage 00 found it."),
+    }
 
 
-def _publication(paper: Publication) -> str:
-    tables = "\n".join(map(_table, paper.tables))
-    head = f"#pagebreak(weak: true)\n= {_text(paper.short)}\n\n{_text(paper.citation)}.\n"
-    return f"{head}\n{tables}"
+def _answer(one: Answered, records: Mapping[tuple[str, str], Figure | Table]) -> dict[str, Any]:
+    answer, is_first = one.answer, one.stage in _RESULTS
+    record = records.get((one.stage, answer.figure)) if is_first else None
+    return {
+        "first": is_first,
+        "question": one.question,
+        "kind": kind_of(answer),
+        "word": answer.word,
+        "sentence": answer.sentence,
+        "quantity": answer.quantity,
+        "number": answer.number,
+        "published": answer.published,
+        "figure": _figure(one.stage, record) if isinstance(record, Figure) else None,
+        "table": _cells(record.frame, record.caption) if isinstance(record, Table) else None,
+    }
 
 
-def _table(table: JoinedTable) -> str:
-    shown = printed(table.frame, {})
-    head = ", ".join(f"[*{_text(name)}*]" for name in shown)
-    rows = "\n".join(
-        ", ".join(f"[{_text(str(cell))}]" for cell in row) + ","
-        for row in shown.itertuples(index=False)
-    )
-    notes = "\n\n".join(f"#text(size: 8pt)[{_text(note)}]" for note in table.notes)
-    return (
-        f"#figure(caption: [{_text(table.caption)}], kind: table, supplement: none,"
-        f" numbering: none, align(left, table(columns: {len(shown.columns)},\n"
-        f"table.hline(), table.header({head}), table.hline(stroke: .5pt),\n"
-        f"{rows}\ntable.hline())))\n\n{notes}\n"
-    )
+def _figure(stage: str, figure: Figure) -> dict[str, Any]:
+    return {
+        "file": f"figures/{stage}/{figure.name}.svg",
+        "caption": figure.caption,
+        "inches": figure.width_in,
+        "spans": figure.width_in > _COLUMN_IN,
+    }
 
 
-def _figure(figure: Figure, results: Path) -> str:
-    stage = figure.folder.relative_to(results).as_posix()
-    picture = _string(f"figures/{stage}/{figure.name}.png")
-    return (
-        f"#figure(caption: [{_text(stage)}: {_text(figure.caption)}],"
-        f" image({picture}, width: {min(figure.width_in, 6.7):g}in))\n"
-    )
+def _questions(answers: Iterable[Answered]) -> pd.DataFrame:
+    rows = [
+        (one.stage.split("-")[0], one.question, one.answer.word, one.answer.number or "–")
+        for one in answers
+    ]
+    return pd.DataFrame(rows, columns=["page", "question", "answer", "number, 95 % interval and n"])
 
 
-def _string(text: str) -> str:
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{escaped}"'
+def _verdicts(papers: Sequence[Publication]) -> pd.DataFrame:
+    table = verdicts_table(papers)
+    table["publication"] = [_name(paper) for paper in papers]
+    table.insert(2, "numbered", [len(paper.index) for paper in papers])
+    table.insert(3, "with_a_place_here", [int((one.index["ours"] != "").sum()) for one in papers])
+    return table
 
 
-def _text(text: str) -> str:
-    """Text as typst's markup has it: no sign of it means anything; lines stay lines."""
-    return " #linebreak() ".join(f"#{_string(line)}" for line in text.split("\n")) if text else ""
+def _name(paper: Publication) -> str:
+    return paper.short.partition(":")[0]
+
+
+def _judged(table: JoinedTable, caption: str) -> dict[str, Any]:
+    """Its rows with a verdict; nothing, where there are none."""
+    frame = table.frame.reindex(columns=_SHOWN[table.name])
+    frame = frame[frame["verdict"].astype(object).fillna("") != ""]
+    frame = frame.rename(columns={"published (published)": "published"})
+    return _cells(frame, caption) if len(frame) else {}
+
+
+def _cells(frame: pd.DataFrame, caption: str) -> dict[str, Any]:
+    """A table as its printed cells; a column of texts that are long is a "long" one."""
+    shown = printed(frame, {})
+    longest = [max(map(len, shown[name]), default=0) for name in shown]
+    kinds = ["long" if size > _LONG else kind for kind, size in zip(shown.attrs["kinds"], longest)]
+    return {
+        "caption": caption,
+        "head": list(shown),
+        "kinds": kinds,
+        "rows": shown.astype(str).to_numpy().tolist(),
+        "spans": len(shown.columns) >= _SPANS,
+    }

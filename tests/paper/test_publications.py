@@ -15,6 +15,7 @@ from nbhelpers.paper import write_paper
 from nbhelpers.paper._exports import macro_stem, write_numbers
 from nbhelpers.paper._publications import publications
 from nbhelpers.report import published_table, save_figure, save_table
+from nbhelpers.study import question
 
 from .test_front import INTERVAL, SAID, STAGES, Words, study_of
 
@@ -120,6 +121,10 @@ def test_the_same_study_gives_the_same_bytes_in_another_folder(build, tmp_path):
     assert "tables/40-mitigations/nbody.tex" in first
     kinds = ("pdf", "svg", "png", "csv")
     assert {f"figures/40-mitigations/drawn.{kind}" for kind in kinds} <= set(first)
+    content = json.loads((build / "paper" / "paper.json").read_text())
+    assert [one["question"] for one in content["answers"]] == list(map(question, STAGES))
+    papers = publications(build / "results")
+    assert [row[1] for row in content["verdicts"]["rows"]] == [str(one.cells) for one in papers]
     pdf = (build / "paper" / "paper.pdf").read_bytes()
     assert pdf.startswith(b"%PDF-") and b"CreationDate" not in pdf
     for page in (build / "paper").glob("*.html"):
