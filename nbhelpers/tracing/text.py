@@ -30,7 +30,7 @@ _LTTNG = re.compile(
 )
 _PREV = r"prev_comm=(.*) prev_pid=(\d{1,9}) prev_prio=(-?\d{1,9}) prev_state=(\S{1,9})"
 _SWITCHES = (  # as the kernel prints it, and as the library of perf and trace-cmd does
-    re.compile(_PREV + r" ==> next_comm=(.*) next_pid=(\d{1,9}) next_prio=(-?\d{1,9})"),
+    re.compile(_PREV + r"(?: ==>)? next_comm=(.*) next_pid=(\d{1,9}) next_prio=(-?\d{1,9})"),
     re.compile(
         r"(?:task )?(.*):(\d{1,9}) \[(-?\d{1,9})\] \(?([^\s()]{1,9})\)? ==> "
         r"(.*):(\d{1,9}) \[(-?\d{1,9})\]"

@@ -21,6 +21,9 @@ LINES = {
     "next_comm=swapper/9 next_pid=0 next_prio=120",
     "trace-cmd report": "       rcu_sched-14    [000]   633.847877: sched_switch:         "
     "rcu_sched:14 [120] W ==> v4l2-ctl:211 [120]",
+    "trace-cmd report -R": "              ls-4734  [002] 106439.675591: sched_switch:          "
+    "prev_comm=trace-cmd prev_pid=4734 prev_prio=120 prev_state=1024 next_comm=migration/2 "
+    "next_pid=18 next_prio=0",
     "systrace": "          <idle>-0     (-----) [001] d..3  4751.149653: sched_switch: "
     "prev_comm=swapper/1 prev_pid=0 prev_prio=120 prev_state=R ==> next_comm=a b next_pid=2231 "
     "next_prio=98",
@@ -33,6 +36,7 @@ READ = {
     "perf script": [2, 233835807000, 13322, 120, 0, 27, "migration/2"],
     "perf sched script": [9, 105373359908000, 67, 0, 1, 0, "swapper/9"],
     "trace-cmd report": [0, 633847877000, 14, 120, 1, 211, "v4l2-ctl"],
+    "trace-cmd report -R": [2, 106439675591000, 4734, 120, 1024, 18, "migration/2"],
     "systrace": [1, 4751149653000, 0, 120, 0, 2231, "a b"],
     "babeltrace": [11, 2571993131831, 50605, 120, 1, 78339, "python3"],
 }
