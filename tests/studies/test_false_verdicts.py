@@ -78,12 +78,6 @@ def test_few_pages_without_any_effect_have_a_false_verdict():
         assert report(pages, name) <= most(len(pages))
 
 
-def test_few_pages_on_the_runtime_without_any_effect_have_a_false_verdict():
-    random = np.random.default_rng(43)
-    pages = [cui_page(*cui_series(random)) for _ in range(12)]
-    assert report(pages, "page 60") <= most(len(pages))
-
-
 @pytest.mark.long
 @pytest.mark.parametrize("traces, slowdown", [(1, 1.3), (2, 1.0), (4, 1.3)])
 def test_at_most_one_page_in_twenty_has_a_false_verdict(traces, slowdown):
