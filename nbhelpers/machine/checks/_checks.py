@@ -102,7 +102,7 @@ def fair_server(root: str | Path) -> str:
         place = "sched/fair_server/cpu0/runtime"
         if folder is not None and writable(place, folder):
             return "liftable"
-        if folder is not None and (folder / "sched").is_dir():  # seen, whatever the version
+        if folder is not None and os.path.isdir(folder / "sched"):  # seen, whatever the version
             return "locked" if os.path.lexists(folder / place) else "absent"
     return "locked" if kernel_version(root) >= FAIR_SERVER_SINCE else "absent"
 
