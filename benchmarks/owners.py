@@ -38,14 +38,14 @@ WORKLOADS = Path(__file__).parents[1] / "workloads"
 EVERY = 4
 SECONDS = 0.15
 HOG = f"""import os, time
-os.sched_setaffinity(0, {{1}}); os.nice(-15); end = time.time() + {SECONDS}
+os.sched_setaffinity(0, {{0}}); os.nice(-15); end = time.time() + {SECONDS}
 while time.time() < end: sum(range(9000))
 """
 GROUP = Path("/sys/fs/cgroup/cpu")
 
 
 def hog(folder: Path, pid: int) -> None:
-    """A process that others call backupd, on CPU 1."""
+    """A process that others call backupd, on CPU 0."""
     link = folder / "backupd"
     if not link.exists():
         link.symlink_to(sys.executable)
@@ -65,7 +65,7 @@ def neighbour(folder: Path, pid: int) -> None:
     (ready, told), (go, given) = os.pipe(), os.pipe()
     os.write(given, time.monotonic_ns().to_bytes(8, sys.byteorder))
     places = {"NOISEBOOK_READY_FD": str(told), "NOISEBOOK_GO_FD": str(go)}
-    words = [folder / "neighbour", "bandwidth", "1", "0"]
+    words = ["taskset", "-c", "1", folder / "neighbour", "bandwidth", "1", "0"]
     process = subprocess.Popen(words, env=os.environ | places, pass_fds=(told, go))
     time.sleep(3 * SECONDS)
     process.kill()

@@ -14,6 +14,7 @@ from .path import PROGRAM
 
 OWNED = {"run": "int64", "part": "str", "owner": "str", "ns": "float64"}
 LATENCY, QUOTA, OWN, SAME_CALLS = "idle CPU", "quota", "own thread ", "the same calls"
+AT_HOME = 0.01  # of a thread's time on CPUs; where it ran less, it was before it was pinned
 TAKEN = ("taken", "runnable", "hypervisor", QUOTA, "stopped")  # parts that others had
 COMPUTED = {  # parts without an owner's name, and what is said of them
     "slower": "a slower CPU or memory",
@@ -150,7 +151,7 @@ def held_elsewhere(
     Parameters
     ----------
     runnable
-        When threads of the program were ready: `run`, `cpu`, `start_ns`, `end_ns`.
+        When threads of the program were ready: `run`, `thread`, `cpu`, `start_ns`, `end_ns`.
     cpu_owners
         Who had each CPU.
     occupied
@@ -172,7 +173,8 @@ def _sharing(
     runnable: pd.DataFrame, cpu_owners: pd.DataFrame
 ) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
     """Who had the CPU of ready threads: threads of their own program, with who had another of its
-    CPUs meanwhile (`piece`: row of the first table), and all others.
+    CPUs meanwhile (`piece`: row of the first table), and all others. Another CPU counts if one of
+    the two threads is at home there, too: pinned ones share theirs, whoever has the rest.
     """
     intervals = cpu_owners.rename(columns={"name": "owner"})
     intervals = intervals.assign(ns=intervals["end_ns"] - intervals["start_ns"])
@@ -180,10 +182,17 @@ def _sharing(
     is_own = had["is_program"].astype(bool) & (had["owner"] != "idle")
     own, others = had[is_own].reset_index(drop=True), had[~is_own]
     outside = intervals[~intervals["is_program"] & (intervals["owner"] != "idle")]
-    places = intervals.loc[intervals["is_program"], ["run", "cpu"]].drop_duplicates()
-    held = dict(iter(outside.merge(places, on=["run", "cpu"]).groupby("run")))
+    columns = ["run", "cpu", "thread"]
+    ran_ns = intervals[intervals["is_program"]].groupby(columns)["ns"].sum()
+    lives_there = ran_ns >= AT_HOME * ran_ns.groupby(["run", "thread"]).transform("sum")
+    places = ran_ns.reset_index()[columns[:2]].drop_duplicates()
+    held = dict(iter(outside.merge(places).groupby("run")))
     parts = [_overlaps(one, held[run]) for run, one in own.groupby("run") if run in held]
     elsewhere = pd.concat(parts) if parts else own.head(0)
+    both = [own["thread"], own["piece"].map(runnable["thread"])]
+    of = [elsewhere.assign(thread=elsewhere["piece"].map(one))[columns] for one in both]
+    homes = [pd.MultiIndex.from_frame(one).isin(ran_ns.index[lives_there]) for one in of]
+    elsewhere = elsewhere[np.any(homes, axis=0)]
     # several CPUs may be held at the same time
     sums = elsewhere.groupby("piece")["ns"].sum()
     scale = (own["ns"].reindex(sums.index) / sums).clip(upper=1).rename("scale")
@@ -199,7 +208,7 @@ def _shared(pieces: pd.DataFrame, intervals: pd.DataFrame, by: str = "cpu") -> p
     parts = [_overlaps(own, held[key]) for key, own in pieces.groupby(["run", by]) if key in held]
     if parts:
         return pd.concat(parts, ignore_index=True)
-    names = ("run", "owner", "ns", "piece", "is_program", "start_ns", "end_ns")
+    names = ("run", "cpu", "thread", "owner", "ns", "piece", "is_program", "start_ns", "end_ns")
     return pd.DataFrame({name: pd.Series(dtype=float) for name in names})
 
 

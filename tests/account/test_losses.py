@@ -26,12 +26,14 @@ def test_threads_that_share_a_cpu_lose_it_to_who_has_the_other():
         (1, 100 * MS, 110 * MS, "prog", True),
     )
     ready = [(0, 0, 0, 50 * MS), (0, 0, 50 * MS, 100 * MS)]
-    runnable = pd.DataFrame(ready, columns=TAKEN)
+    runnable = pd.DataFrame(ready, columns=TAKEN).assign(thread=2)
     nothing = pd.DataFrame(columns=TAKEN, dtype=np.int64)
     held = held_elsewhere(runnable, had, nothing)
     assert set(held["cpu"]) == {1} and held["ns"].sum() == 100 * MS
     taken = pd.DataFrame([(0, 1, 0, 60 * MS)], columns=TAKEN)
     assert held_elsewhere(runnable, had, taken)["ns"].sum() == 40 * MS
+    had["thread"] = [1, 1, 0, 3]  # neither ever ran on CPU 1: it is not what they miss
+    assert held_elsewhere(runnable, had, nothing).empty
 
 
 def testlonger_calls_are_lost_where_their_thread_ran():

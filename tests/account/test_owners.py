@@ -31,9 +31,9 @@ def states(*rows):
 
 
 def owners(*rows):
-    """Rows of (cpu, start, end, name, is_program)."""
-    names = ["cpu", "start_ns", "end_ns", "name", "is_program"]
-    return pd.DataFrame(rows, columns=names).assign(run=0)
+    """Rows of (cpu, start, end, name, is_program[, thread: 1])."""
+    names = ["cpu", "start_ns", "end_ns", "name", "is_program", "thread"]
+    return pd.DataFrame([(*row, 1)[:6] for row in rows], columns=names).assign(run=0)
 
 
 def owned(table, cpu_owners, marks=None, **more):
