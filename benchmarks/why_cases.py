@@ -19,6 +19,7 @@ import os
 import random
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -30,9 +31,12 @@ from pathlib import Path
 
 import pandas as pd
 
+from nbhelpers.studies.program_study.summary import DOSE, REMOVED, REPLAYED, SEEN
+
+GRADES = (SEEN, REPLAYED, DOSE, REMOVED)
 REPOSITORY = Path(__file__).resolve().parents[1]
 NOISEBOOK = Path(sys.executable).with_name("noisebook")
-DATA_BYTES = 8_000_000
+DATA_BYTES = 16_000_000
 JAVA = """
 public class Work { public static void main(String[] words) {
   int n = Integer.parseInt(words[0]);
@@ -105,7 +109,7 @@ OUTSIDE = {
     "stop signal": ("stop signal", "stopped", "SIGSTOP", "freezer"),
 }
 WITHIN = {
-    "larger input": ("more work", "every 4", "output", "user time", "input"),
+    "larger input": ("more work.", "every 4", "other output"),
     "sleep": ("asleep", "sleep", "timer"),
     "child": ("gremlin", "child"),
 }
@@ -277,14 +281,14 @@ def place_by_time(summary: str, words: tuple[str, ...]) -> float:
 
 def headline_of(text: str) -> str:
     """The paragraph of the answer that stands first behind the progress lines."""
-    marked = [
-        part for part in text.split("\n\n") if "seen with it" in part or "runs differ" in part
-    ]
-    return " ".join((marked or text.split("\n\n"))[0].split())
+    marks = (*(f"({grade})" for grade in GRADES), "runs differ")
+    marked = [part for part in text.split("\n\n") if any(mark in part for mark in marks)]
+    return " ".join((marked or [""])[-1].split())
 
 
 def main() -> None:
     arguments = parsed()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended"))  # what acts from outside ends, too
     names = [name for name in arguments.programs.split(",") if name in PROGRAMS]
     rows = []
     for number, name in enumerate(names):

@@ -47,10 +47,11 @@ def owners_of_path(
 
     Returns
     -------
-    One row a run, part and owner: `run`, `part`, `owner`, `ns`; the sum over a run
-    is the length of its path. While a thread is runnable the owner is the quota, as long as it held
-    in sum, then who had its CPU, or the idle CPU. Where the program's threads share a CPU it is who
-    had another one of its CPUs meanwhile.
+    One row a run, part and owner: `run`, `part`, `owner`, `ns`; the sum over a run is the length
+    of its path. What a thread of another name than the program's first one computes has this name
+    (a process that it started). While a thread is runnable the owner is the quota, as long as it
+    held in sum, then who had its CPU, or the idle CPU. Where the program's threads share a CPU it
+    is who had another one of its CPUs meanwhile.
     """
     computing = path["part"] == "computing"
     runnable = path["part"] == "runnable"
@@ -61,13 +62,23 @@ def owners_of_path(
     lost = lost.assign(part="hypervisor")
     had = _had(path[runnable], cpu_owners)
     whole = path.assign(ns=path["end_ns"] - path["start_ns"])
-    rest = _less(whole[computing], [taken, lost]).assign(owner=PROGRAM)
+    rest = _less(whole[computing], [taken, lost])
+    rest = rest.assign(owner=_computed_in(rest, cpu_owners))
     unseen = _less(whole[runnable], [had]).assign(owner=LATENCY)
     columns = ["run", "part", "owner", "ns"]
     parts = [rest, unseen, had.assign(part="runnable"), taken, lost, whole[~computing & ~runnable]]
     table = pd.concat([part[columns] for part in parts], ignore_index=True)
     table = table.groupby(columns[:3], as_index=False)["ns"].sum()
     return _with_quota(table[table["ns"] > 0], throttled_ns or {}).astype(OWNED)
+
+
+def _computed_in(pieces: pd.DataFrame, cpu_owners: pd.DataFrame) -> pd.Series:
+    """The name of each piece's thread, or `PROGRAM` where it is that of the program's first."""
+    own = cpu_owners[cpu_owners["is_program"]].sort_values(["run", "thread"])
+    names = own.drop_duplicates(["run", "thread"]).set_index(["run", "thread"])["name"]
+    first = pieces["run"].map(names.groupby("run").first())
+    name = names.reindex(pd.MultiIndex.from_frame(pieces[["run", "thread"]])).set_axis(pieces.index)
+    return name.where(name.notna() & (name != first), PROGRAM)
 
 
 def without_cpu(states: pd.DataFrame, events: pd.DataFrame, stolen: pd.DataFrame) -> pd.DataFrame:
@@ -121,7 +132,7 @@ def with_speed(owned: pd.DataFrame, path: pd.DataFrame, slower: pd.DataFrame) ->
     by_run = pd.DataFrame({"whole": pieces["ns"], "slower": slow, "work": work - slow})
     by_run = by_run.groupby(pieces["run"]).sum()
     is_computing = owned["part"] == "computing"
-    net = owned[is_computing].set_index("run")["ns"]
+    net = owned[is_computing].groupby("run")["ns"].sum()
     shares = by_run[["slower", "work"]].div(by_run["whole"], axis=0).mul(net, axis=0)
     split = shares.assign(computing=net - shares.sum(axis=1)).rename_axis(columns="part")
     rows = split.stack().rename("ns").reset_index()

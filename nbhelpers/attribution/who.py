@@ -1,17 +1,19 @@
 """Who took the time: what slow runs lost by name, beside what the others lost.
 
 Owns a join: of the run times with the time that each name took (of a trace) and with counters. No
-model; the one p-value is by permutation of which runs are slow, for the largest of all candidates.
+model; each p-value is by permutation of the runs, for the largest of all candidates of its kind.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 from scipy.stats import mannwhitneyu
 
-from ..account.owners import COMPUTED
+from ..account.owners import COMPUTED, SAME_CALLS
+from ..account.path import PROGRAM
 from .cutoff import find_cutoff
 from .known_counters import known_names
 
@@ -33,7 +35,7 @@ _WORDS = {
     "disk": "waited {} for the {}",
     "asleep": "slept {} on a timer of their own",
     "hypervisor": "lost {} to the hypervisor",
-    "computing": "computed {} longer: more work, or a slower CPU",
+    "computing": "computed {} longer{}: more work, or a slower CPU",
     "slower": "took {} longer for the same calls: a slower CPU or memory, or more in a call",
     "work": "made more calls of their own functions, which took {}",
 }
@@ -80,13 +82,14 @@ def slow_runs(costs: pd.Series, seed: int = 0, also: Sequence[pd.Series] = ()) -
         Seed of the null of the classes.
     also
         What may tell classes apart where other load hides them in the costs: user time, lines
-        printed. Such a class counts if it costs more (one-sided rank test).
+        printed, other output. Such a class counts if it costs more (one-sided rank test).
 
     Returns
     -------
     SlowRuns : those beyond the cutoff of `find_cutoff`; where it finds none, those more than 6
     robust standard deviations and a tenth above the median, or beyond a gap that is half of the
-    whole range; else the slowest quarter.
+    whole range. Of several such classes the one that explains most of the variance of the costs;
+    the slowest quarter where there is none.
 
     Examples
     --------
@@ -94,13 +97,23 @@ def slow_runs(costs: pd.Series, seed: int = 0, also: Sequence[pd.Series] = ()) -
     '6 of 24 runs are slow (+88 %, every 4th run).'
     """
     found = (_classed(values, seed) for values in (costs, *also))
-    classes = [slow for slow in found if slow.any() and not slow.all()]
-    slow = next((slow for slow in classes if _costs_more(costs, slow)), None)
-    is_class = slow is not None
+    classes = [slow for slow in found if slow.any() and not slow.all() and _costs_more(costs, slow)]
+    slow = max(classes, key=lambda slow: _between(costs, slow), default=None)
     if slow is None:
-        slow = costs > costs.quantile(0.75)
-    more = float(costs[slow].median() / costs[~slow].median() - 1) if slow.any() else 0.0
-    return SlowRuns(slow, is_class, _pattern(slow.to_numpy()) if is_class else "", more)
+        return slowest_quarter(costs)
+    return SlowRuns(slow, True, _pattern(slow.to_numpy()), _more(costs, slow))
+
+
+def slowest_quarter(costs: pd.Series) -> SlowRuns:
+    """The slowest quarter of some runs that have no classes; if it is every 4th run, it is one."""
+    slow = costs > costs.quantile(0.75)
+    pattern = _pattern(slow.to_numpy())
+    pattern = pattern if pattern.startswith("every") else ""
+    return SlowRuns(slow, bool(pattern), pattern, _more(costs, slow) if slow.any() else 0.0)
+
+
+def _more(costs: pd.Series, slow: pd.Series) -> float:
+    return float(costs[slow].median() / costs[~slow].median() - 1)
 
 
 def _classed(values: pd.Series, seed: int) -> pd.Series:
@@ -119,6 +132,11 @@ def _costs_more(costs: pd.Series, slow: pd.Series) -> bool:
     if inside.min() > outside.max():  # a single one, too
         return True
     return bool(mannwhitneyu(inside, outside, alternative="greater").pvalue < SURE)
+
+
+def _between(costs: pd.Series, slow: pd.Series) -> float:
+    """The share of the costs' variance that lies between a class and the others."""
+    return float(costs.groupby(slow).transform("mean").var() / costs.var())
 
 
 def _beyond_gap(costs: pd.Series) -> float:
@@ -177,8 +195,10 @@ def who_took_it(
     `slow_high` (its range in the slow runs), `others_high` (its largest value in the others),
     `more` (difference of the means), `explained_share` (`more` over the excess of the slow runs;
     NaN for a counter), `above` (chance that a slow run has more than another), `spearman` (with the
-    costs) and `p_value` (of the largest distance of `above` from ½, when the slow runs are
-    chosen at random). First come names that explain a fifth of the excess, by what they explain.
+    costs) and `p_value`. That of a counter is of the largest distance of `above` from ½, when the
+    slow runs are chosen at random; that of a name of the largest correlation of its ms with the
+    costs, when these are permuted, among the names that vary enough to explain a fifth (the others
+    have none). First come names that explain a fifth of the excess, by what they explain.
 
     Examples
     --------
@@ -204,7 +224,17 @@ def who_took_it(
     ranks = values.rank()
     table["above"] = _above(ranks.to_numpy(), slow_)
     table["spearman"] = ranks.corrwith(costs.rank()).fillna(0).to_numpy()
-    table["p_value"] = _p_values(ranks.to_numpy(), slow_, seed)
+    table["p_value"] = np.nan
+    chance = np.random.default_rng(seed)
+    varies = values.std().to_numpy() >= EXPLAINS * 1e3 * costs.std()
+    named = of_trace.to_numpy() & varies
+    if named.any():
+        ms = values.loc[:, named].to_numpy()
+        table.loc[named, "p_value"] = _p_values(lambda c: _correlations(ms, c), costs, chance)
+    if (~of_trace).any():
+        ranked = ranks.loc[:, ~of_trace.to_numpy()].to_numpy()
+        apart = _p_values(lambda slow: np.abs(_above(ranked, slow) - 0.5), slow_, chance)
+        table.loc[~of_trace, "p_value"] = apart
     return best_first(table)
 
 
@@ -218,12 +248,20 @@ def _contrasted(values: pd.DataFrame, slow: np.ndarray) -> pd.DataFrame:
     return table
 
 
-def _p_values(ranks: np.ndarray, slow: np.ndarray, seed: int) -> np.ndarray:
-    """How often the largest distance from ½ of all columns is as large by chance."""
-    chance = np.random.default_rng(seed)
-    draws = [np.abs(_above(ranks, chance.permutation(slow)) - 0.5).max() for _ in range(_REPEATS)]
-    seen = np.abs(_above(ranks, slow) - 0.5)
-    return (1 + (np.array(draws) >= seen[:, None] - 1e-12).sum(axis=1)) / (1 + _REPEATS)
+def _p_values(
+    each: Callable[[np.ndarray], np.ndarray], of_runs: npt.ArrayLike, chance: np.random.Generator
+) -> np.ndarray:
+    """How often the largest of all columns is as large by chance, for each of them."""
+    of_runs = np.asarray(of_runs)
+    draws = np.array([each(chance.permutation(of_runs)).max() for _ in range(_REPEATS)])
+    return (1 + (draws >= each(of_runs)[:, None] - 1e-12).sum(axis=1)) / (1 + _REPEATS)
+
+
+def _correlations(values: np.ndarray, costs: np.ndarray) -> np.ndarray:
+    """Pearson's r of each column with the costs."""
+    apart = values - values.mean(axis=0)
+    scale = np.sqrt((apart**2).sum(axis=0) * ((costs - costs.mean()) ** 2).sum())
+    return (costs - costs.mean()) @ apart / scale
 
 
 def best_first(table: pd.DataFrame) -> pd.DataFrame:
@@ -292,10 +330,19 @@ def in_words(row: pd.Series) -> str:
         return f"They print other output{lines}."
     owner = f"`{row['name']}`"
     if row["part"] in COMPUTED:
-        what = _WORDS[row["part"]].format(f"{_number(row['more'])} ms")
+        if is_new(row):
+            return f"They computed {_number(row['more'])} ms in {owner}, which no other run starts."
+        within = "" if row["name"] in (PROGRAM, SAME_CALLS) else f" in {owner}"
+        what = _WORDS[row["part"]].format(f"{_number(row['more'])} ms", within)
         return f"They {what}."
     what = _WORDS[row["part"]].format(f"{low} to {high} ms", owner)
-    return f"They {what}; no other run more than {most} ms."
+    share = f" ({100 * min(row['explained_share'], 1):.0f} % of what they took longer)"
+    return f"They {what}{share}; no other run more than {most} ms."
+
+
+def is_new(row: pd.Series) -> bool:
+    """Whether a row is of a process of the program's own that only slow runs have."""
+    return bool(row["part"] == "computing" and row["name"] != PROGRAM and row["others_high"] == 0)
 
 
 def _lines(row: pd.Series) -> str:

@@ -271,11 +271,14 @@ def _intervals(steps: pd.DataFrame, recorded: tuple[int, int]) -> pd.DataFrame:
     earlier = begins.assign(time_ns=recorded[0], state=before, woken_by=UNKNOWN, woken_by_name="")
     steps = stacked([earlier, steps])
     steps = steps.sort_values(["thread", "time_ns", "order"], kind="stable", ignore_index=True)
-    following = steps.groupby("thread")[["time_ns", "woken_by", "woken_by_name"]].shift(-1)
+    following = steps.groupby("thread")[["time_ns", "woken_by", "woken_by_name", "cpu"]].shift(-1)
+    # where a new thread waits is where it runs first
+    forked = (steps["order"] < 0) & following["cpu"].notna()
     asleep = steps["state"].isin((_SLEEPING, _DISK, _STOPPED))
     forked_by = steps["woken_by"].where(steps["order"] < 0, UNKNOWN)
     table = steps.rename(columns={"time_ns": "start_ns"}).assign(
         end_ns=following["time_ns"].fillna(recorded[1]),
+        cpu=steps["cpu"].mask(forked, following["cpu"]),
         woken_by=following["woken_by"].fillna(UNKNOWN).where(asleep, forked_by),
         woken_by_name=following["woken_by_name"].where(asleep, "").fillna(""),
     )

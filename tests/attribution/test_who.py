@@ -38,17 +38,16 @@ def test_who_was_planted_comes_first(slow, when):
     assert best["explained_share"] == pytest.approx(1, abs=0.1)
     theirs = spearmanr(costs, lost["runnable", "backupd"]).statistic
     assert best["spearman"] == pytest.approx(theirs)
-    assert in_words(best).startswith("They waited 2") and "`backupd` had; no other" in in_words(
-        best
-    )
+    said = in_words(best)
+    assert said.startswith("They waited 2") and "`backupd` had (100 % of what they" in said
 
 
-def test_one_slow_run_has_its_name_without_a_claim():
+def test_one_slow_run_has_its_name_and_hardly_a_claim():
     costs, lost = campaign([17])
     found = slow_runs(costs)
     assert found.slow.sum() == 1 and found.is_class
     best = who_took_it(costs, lost, slow=found.slow).iloc[0]
-    assert best["name"] == "backupd" and best["p_value"] > CHANCE
+    assert best["name"] == "backupd" and best["p_value"] > 0.02  # of 40 runs, a chance one of 40
 
 
 def test_a_counter_that_only_says_that_a_run_was_long_is_left_out():

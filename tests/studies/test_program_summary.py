@@ -9,7 +9,7 @@ from nbhelpers.answers import CANNOT_TELL
 from nbhelpers.attribution.who import SlowRuns
 from nbhelpers.machine import doctor
 from nbhelpers.studies.program_study import ProgramStudy, program_from_options
-from nbhelpers.studies.program_study.summary import COLUMNS, SEEN, terminal_text
+from nbhelpers.studies.program_study.summary import COLUMNS, SEEN, next_command, terminal_text
 from nbhelpers.studies.program_study.took import Took
 from nbhelpers.studies.program_study.verdicts import Verdict
 
@@ -56,6 +56,16 @@ def test_runs_that_compute_longer_and_read_more_do_more_work(name, low, said):
     assert Took(slow, pd.DataFrame(), table, (0.1, 0.1)).words() == said
 
 
+def test_a_loop_that_is_slower_beside_slow_runs_says_that_the_cpu_was():
+    row = {"part": "computing", "name": "the program", "slow_low": 200.0, "slow_high": 400.0}
+    table = pd.DataFrame([row | {"others_high": 100.0, "more": 40.0, "p_value": 0.001}])
+    slow = SlowRuns(pd.Series([False, True]), True, "", 1.0)
+    took = Took(slow, pd.DataFrame(), table, (0.1, 0.1), speed=0.79)
+    said = "They computed 40 ms longer: a slower CPU or memory."
+    assert took.words() == f"{said} A loop beside them ran at 79 % of its usual speed."
+    assert took.name in said and "turbostat" in next_command(took, "sleep 0.01")
+
+
 @pytest.mark.parametrize(
     "part, name, said",
     [
@@ -68,7 +78,9 @@ def test_the_answer_has_the_name_of_the_headline_though_no_remedy_is_confirmed(
     part, name, said, tmp_path
 ):
     row = {"part": part, "name": name, "slow_low": 200.0, "slow_high": 430.0, "others_high": 13.0}
-    table = pd.DataFrame([row | {"more": 300.0, "p_value": 0.001 if name else 0.4}])
+    table = pd.DataFrame(
+        [row | {"more": 300.0, "explained_share": 1.0, "p_value": 0.001 if name else 0.4}]
+    )
     slow = SlowRuns(pd.Series([False, True]), True, "", 1.0)
     study = ProgramStudy(program_from_options("sleep 0.01"), tmp_path)
     study.__dict__["took"] = Took(slow, pd.DataFrame(), table, (0.1, 0.1))

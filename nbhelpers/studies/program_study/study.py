@@ -7,7 +7,7 @@ Owns the study as a whole: its steps are in `steps`, its answers in `verdicts`.
 from collections.abc import Callable
 from dataclasses import asdict
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 import pandas as pd
 
@@ -16,9 +16,13 @@ from ...errors import NoisebookError
 from ...facts import facts_html
 from ...files import write_json
 from ...mitigation import explain_factor
+from ...mitigation.knowledge import factor_of
+from ..cause_proof import CauseProof
 from .steps import Steps
 from .summary import DOSE, REMOVED, REPLAYED, SEEN, next_command
 from .verdicts import CANNOT, QUESTIONS, Verdict, find_verdict, percent
+
+OF_CPUS = ("cpu-contention", "real-time-tasks")  # factors whose doses take CPUs
 
 
 class ProgramStudy(Steps):
@@ -120,7 +124,7 @@ class ProgramStudy(Steps):
         return ""
 
     def answer(self) -> Answer:
-        """The answer to the title of the page: the proven cause; else who took the time."""
+        """The answer to the title of the page: who took the time; else the proven cause."""
         spread = self.verdict("spread")
         numbers = {"value": spread.value, "low": spread.low, "high": spread.high}
         known: dict[str, Any] = {
@@ -129,7 +133,7 @@ class ProgramStudy(Steps):
         reason = self._reason()
         who = self.took.name if self.verdict("who").answer == "yes" else ""
         return Answer(
-            (self._proven() or who)[:LONGEST] or CANNOT_TELL,
+            (who or self._proven())[:LONGEST] or CANNOT_TELL,
             f"{reason[0].upper()}{reason[1:]}.",
             "how much the runs differ",
             unit="%" if known else "",
@@ -156,9 +160,17 @@ class ProgramStudy(Steps):
         """How well the cause is shown; a step that was not done lowers nothing."""
         if self.verdict("remedy").answer == "yes":
             return REMOVED
-        if self._proven():
+        if self._proven() and self._is_of_best(cast("CauseProof", self.proof).factor):
             return DOSE
         return REPLAYED if self.verdict("anomaly").answer == "yes" else SEEN
+
+    def _is_of_best(self, factor: str) -> bool:
+        """Whether a factor is what who took the time did: its counter, or having the CPU."""
+        best = self.took.best
+        if best is None or best["part"] == "counter":
+            known = factor_of(str(best["name"])) if best is not None else None
+            return best is None or (known is not None and known.id == factor)
+        return best["part"] == "runnable" and factor in OF_CPUS
 
     def _proven(self) -> str:
         """The name of the proven cause; empty: there is none."""
@@ -167,10 +179,10 @@ class ProgramStudy(Steps):
 
     def _reason(self) -> str:
         """What is known of the cause, in a clause."""
-        if self._proven():
-            return f"a cause is proven: {self._proven()}"
         if self.verdict("who").answer == "yes":
             return f"{self.took.words().rstrip('.')} ({self.grade()})"
+        if self._proven():
+            return f"a cause is proven: {self._proven()}"
         return {
             "yes": "what was counted and separates the slow ones is not proven to be the cause",
             "no": "nothing that was counted separates the slow ones",

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 
 from ...attribution.who import COMPUTED
+from .took import SLOWER_CPU
 
 if TYPE_CHECKING:
     from .study import ProgramStudy
@@ -34,6 +35,7 @@ _COMMANDS = {
     "disk": "Look: iostat -x 1, and what else writes then.",
     "asleep": "Look: strace -f -e trace=nanosleep,clock_nanosleep COMMAND.",
     **dict.fromkeys(COMPUTED, "Look: is its input the same each time? noisebook explain -- {}"),
+    "speed": "Look: vmstat 1 (st), turbostat: other guests or a lower clock.",
     "output": "Is its input the same each time? for i in 1 2 3 4 5 6; do {} | wc; done",
 }
 _LONG = 40  # characters; a longer command is named by a word
@@ -47,6 +49,7 @@ def next_command(took: "Took", command: str) -> str:
     part, name = best["part"], best["name"]
     if part in (*COMPUTED, "output"):
         name = command if len(command) <= _LONG else "COMMAND"
+        part = "speed" if took.name == SLOWER_CPU else part
         part = part if took.other_output is None else "output"
     return _COMMANDS.get(part, "").format(name)
 

@@ -7,21 +7,27 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
+from scipy.stats import mannwhitneyu
 
 from ...account import owned_ms
+from ...account.path import PROGRAM
 from ...attribution import slow_runs, who_took_it
 from ...attribution.who import (
     CHANCE,
     COMPUTED,
+    EXPLAINS,
     NOT_OF_TRACE,
     SlowRuns,
     best_first,
     counters_of,
     in_words,
+    is_new,
     output_of,
+    slowest_quarter,
 )
 from ...measurement import consequences, rates
 from ...outcomes import Outcome
+from ...speed import read_speed
 
 # counters of the program's own work: a slower CPU makes none of them larger
 _WORK = {
@@ -30,6 +36,9 @@ _WORK = {
     "io_write_chars": "wrote {} times as many bytes",
     "minor_faults": "touched {} times as many new pages",
 }
+SLOWER_CPU = "a slower CPU or memory"
+SPEEDS = ["latency", "throughput", "memory"]  # of the probe
+FEWEST_SLOW = 3
 _LONGER = 1.05  # of user time: it is said
 
 
@@ -49,6 +58,9 @@ class Took:
         Median user time of the slow runs, and of the others.
     printed
         Which runs print more than the others, in words, be they slow or not; empty: none.
+    speed
+        How fast the loop of the speed probe ran beside the slow ones, of its speed beside the
+        others; NaN: no slower, beyond chance.
     """
 
     slow: SlowRuns
@@ -56,6 +68,7 @@ class Took:
     table: pd.DataFrame
     user_s: tuple[float, float]
     printed: str = ""
+    speed: float = float("nan")
 
     @property
     def best(self) -> pd.Series | None:
@@ -72,7 +85,9 @@ class Took:
         if self.best is None:
             return ""
         own = {"slower": "the same calls took longer", "output": "other output"}
-        own |= dict.fromkeys(("computing", "work"), "the program's own computing")
+        computed = SLOWER_CPU if self._slower_cpu else "the program's own computing"
+        if self.best["name"] == PROGRAM:
+            own |= dict.fromkeys(("computing", "work"), computed)
         return own.get(self.best["part"], str(self.best["name"]))
 
     @property
@@ -88,14 +103,37 @@ class Took:
         said, more = [in_words(best)], self._more_work() if best["part"] in COMPUTED else ""
         if more:
             said = [f"{said[0].partition(':')[0].rstrip('.')}: more work.", more]
-        if best["part"] in (*COMPUTED, "output") and slow_s > _LONGER * usual_s:
+        elif self._slower_cpu:
+            said = [f"{said[0].partition(':')[0].rstrip('.')}: {SLOWER_CPU}."]
+            said.append(f"A loop beside them ran at {100 * self.speed:.0f} % of its usual speed.")
+        if best["part"] in (*COMPUTED, "output") and slow_s > _LONGER * usual_s and len(said) < 2:
             said.append(f"Their user time is {slow_s:.3g} s, ordinary {usual_s:.3g} s.")
         if best["part"] in COMPUTED and other is not None and not more:
             said.append(in_words(other))
+        if self._second is not None:
+            said.append(in_words(self._second).replace("They", "They also", 1))
         return " ".join(said)
+
+    @property
+    def _second(self) -> pd.Series | None:
+        """Who had a fifth of it beside a CPU or a program that took longer; None: nobody."""
+        others = ~self.table["part"].isin([*COMPUTED, *NOT_OF_TRACE])
+        named = others & (self.table.get("explained_share", 0) >= EXPLAINS)
+        is_computed = self.best is not None and self.best["part"] in COMPUTED
+        return self._first(named) if is_computed else None
+
+    @property
+    def _slower_cpu(self) -> bool:
+        """Whether what was computed longer was so since the CPU or the memory was slower."""
+        best = self.best
+        computed = best is not None and best["part"] in COMPUTED and not is_new(best)
+        more = self.other_output is not None or bool(self._more_work())
+        return computed and self.speed < 1 and not more
 
     def _more_work(self) -> str:
         """By which counter each slow run did more than any other run; empty: by none."""
+        if self.best is not None and is_new(self.best):
+            return ""
         known = self.table[self.table["name"].isin(_WORK) & (self.table["part"] == "counter")]
         times = known["slow_low"] / known["others_high"].where(known["others_high"] > 0)
         more = known[(times > _LONGER) & (known["p_value"] <= CHANCE)]
@@ -125,18 +163,43 @@ def took_of(runs: pd.DataFrame, folder: Path, outcome: Outcome, seed: int) -> To
         What they are judged by; seed of the nulls.
     """
     runs = runs.set_index("run")
-    slow = _slow(runs, outcome, seed)
     traced = runs[runs["cell"] == "traced"]
     lost_ms = owned_ms(folder / "traces", traced.reset_index(), folder / "speed")
-    of_traced = slow.slow[traced.index]
-    names = who_took_it(traced["region_seconds"], lost_ms, None, of_traced, seed)
+    costs = _costs(runs, outcome)
+    slow = _slow(runs, costs, seed)
+    names = who_took_it(traced["region_seconds"], lost_ms, None, slow.slow[traced.index], seed)
+    if slow.slow[traced.index].sum() < FEWEST_SLOW:  # one or two outliers hide what all lose
+        quarter = slowest_quarter(costs)
+        of_all = who_took_it(
+            traced["region_seconds"], lost_ms, None, quarter.slow[traced.index], seed
+        )
+        if (
+            len(of_all)
+            and of_all["p_value"].iloc[0] <= CHANCE / 2
+            and of_all["part"].iloc[0] not in COMPUTED
+        ):
+            slow, names = quarter, of_all
     counters = counters_of(rates(runs), slow.slow, consequences())
+    if len(lost_ms.columns):  # the trace has each interrupt by name, with its time
+        counters = counters.drop(columns=counters.filter(regex="^(soft)?irq_"))
     rest = who_took_it(runs["region_seconds"], output_of(runs), counters, slow.slow, seed)
     found = [part for part in (names, rest) if len(part)]
     table = pd.concat(found) if found else names
     if found:  # of two searches, each with its own null
         table = best_first(table.assign(p_value=(2 * table["p_value"]).clip(upper=1)))
-    return Took(slow, lost_ms, table, _user_s(runs, slow.slow), _printed(runs, seed))
+    speed = _speed(traced.reset_index(), slow.slow[traced.index], folder / "speed")
+    return Took(slow, lost_ms, table, _user_s(runs, slow.slow), _printed(runs, seed), speed)
+
+
+def _speed(traced: pd.DataFrame, slow: pd.Series, folder: Path) -> float:
+    """The lowest of the speeds of core and memory beside slow runs, of that beside the others."""
+    if "speed_samples" not in traced or slow.sum() < FEWEST_SLOW or (~slow).sum() < FEWEST_SLOW:
+        return float("nan")
+    speeds = read_speed(folder, traced).groupby("run")[SPEEDS].median().reindex(slow.index)
+    inside, outside = speeds[slow], speeds[~slow]
+    tested = mannwhitneyu(inside, outside, alternative="less", nan_policy="omit")
+    shown = (inside.median() / outside.median())[tested.pvalue < CHANCE / len(SPEEDS)]
+    return float(shown.min())
 
 
 def _user_s(runs: pd.DataFrame, slow: pd.Series) -> tuple[float, float]:
@@ -161,9 +224,14 @@ def _printed(runs: pd.DataFrame, seed: int) -> str:
     )
 
 
-def _slow(runs: pd.DataFrame, outcome: Outcome, seed: int) -> SlowRuns:
-    """Which runs are slow, in the order in which they ran; tracing itself makes none slow."""
+def _costs(runs: pd.DataFrame, outcome: Outcome) -> pd.Series:
+    """What each run cost, in the order in which they ran; tracing itself makes none slow."""
     costs = pd.Series(outcome.costs(runs[outcome.name]), runs.index)
-    costs *= costs.median() / costs.groupby(runs["cell"]).transform("median")
+    return costs * costs.median() / costs.groupby(runs["cell"]).transform("median")
+
+
+def _slow(runs: pd.DataFrame, costs: pd.Series, seed: int) -> SlowRuns:
+    """Which runs are slow, by their costs or by what they did."""
     also = [runs[name].astype(float) for name in ("user_s", "output_lines") if name in runs]
+    also += [values for _, values in output_of(runs).items()]
     return slow_runs(costs, seed, also)
