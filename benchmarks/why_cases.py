@@ -118,10 +118,11 @@ WITHIN = {
 def prepared(name: str, folder: Path) -> None:
     """Build a program in a folder, with the data that it reads."""
     program = PROGRAMS[name]
-    generator = random.Random(1)
-    words = [f"{generator.getrandbits(32):08x}" for _ in range(5000)]
-    lines = "\n".join(" ".join(generator.choices(words, k=8)) for _ in range(DATA_BYTES // 72))
-    (folder / "data").write_text(lines)
+    if " data " in program.line:
+        generator = random.Random(1)
+        words = [f"{generator.getrandbits(32):08x}" for _ in range(5000)]
+        lines = (" ".join(generator.choices(words, k=8)) for _ in range(DATA_BYTES // 72))
+        (folder / "data").write_text("\n".join(lines))
     if program.source:
         (folder / SOURCES[program.needs]).write_text(program.source)
         subprocess.run(program.compiled_by, shell=True, cwd=folder, check=True)

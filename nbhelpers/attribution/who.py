@@ -20,6 +20,7 @@ from .known_counters import known_names
 FEWEST = 8  # runs
 EXPLAINS = 0.2  # share of the excess from which on a name comes before all counters
 CHANCE = 0.05
+ALIKE = 0.1  # of a counter: so small a difference explains nothing
 SURE = 0.01  # that a class which was found elsewhere is slower, too
 NOT_OF_TRACE = ("counter", "output")
 _REPEATS = 2000
@@ -286,8 +287,9 @@ def counters_of(runs: pd.DataFrame, slow: pd.Series, consequences: Collection[st
 
     Returns
     -------
-    Numeric columns; a total only where the slow runs have more of it per second, too, or less in
-    both: one that grows with the time, and one that is the same in all runs, says nothing.
+    Numeric columns whose median in the slow runs is a tenth from that of the others, or more; a
+    total only where the slow runs have more of it per second, too, or less in both: one that grows
+    with the time, and one that is the same in all runs, says nothing.
     """
     own = [name for name in runs if str(name).startswith(_OF_RECORDERS)]
     said = known_names("bookkeeping") | known_names("design") | known_names("run_time")
@@ -297,7 +299,9 @@ def counters_of(runs: pd.DataFrame, slow: pd.Series, consequences: Collection[st
     differ = numbers[slow.to_numpy()].mean() - numbers[~slow.to_numpy()].mean()
     agree = [name for name in totals if differ[name] * differ[f"{name}_per_s"] > 0]
     rates = [f"{name}_per_s" for name in totals]
-    return numbers.drop(columns=[*rates, *(set(totals) - set(agree))])
+    kept = numbers.drop(columns=[*rates, *(set(totals) - set(agree))])
+    theirs, usual = kept[slow.to_numpy()].median(), kept[~slow.to_numpy()].median()
+    return kept.loc[:, ~(theirs - usual).abs().lt(ALIKE * usual.abs())]
 
 
 def output_of(runs: pd.DataFrame) -> pd.DataFrame:

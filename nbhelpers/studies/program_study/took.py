@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
-from scipy.stats import mannwhitneyu
+from scipy.stats import spearmanr
 
 from ...account import owned_ms
 from ...account.path import PROGRAM
@@ -16,6 +16,7 @@ from ...attribution.who import (
     CHANCE,
     COMPUTED,
     EXPLAINS,
+    FEWEST,
     NOT_OF_TRACE,
     SlowRuns,
     best_first,
@@ -36,6 +37,7 @@ _WORK = {
     "io_write_chars": "wrote {} times as many bytes",
     "minor_faults": "touched {} times as many new pages",
 }
+MOST, APART = 0.5, 0.2  # shares: of the excess, and of what slow runs lost, that others lost
 SLOWER_CPU = "a slower CPU or memory"
 SPEEDS = ["latency", "throughput", "memory"]  # of the probe
 FEWEST_SLOW = 3
@@ -74,9 +76,11 @@ class Took:
     def best(self) -> pd.Series | None:
         """What separates the slow runs beyond chance, the first of the table; None: nothing.
 
-        The slowest of one class compute longer, and have other counters, in any case.
+        The slowest of one class have other counters in any case, and compute longer, which says
+        something where the probe's loop took longer, too.
         """
-        unnamed = [] if self.slow.is_class else [*COMPUTED, *NOT_OF_TRACE]
+        unnamed = [] if self.slow.is_class else [*NOT_OF_TRACE]
+        unnamed += [] if self.slow.is_class or self.speed < 1 else [*COMPUTED]
         return self._first(~self.table["part"].isin(unnamed))
 
     @property
@@ -146,7 +150,10 @@ class Took:
     def _first(self, chosen: pd.Series) -> pd.Series | None:
         if self.table.empty:
             return None
-        shown = self.table[chosen & (self.table["p_value"] <= CHANCE)]
+        plain = self.table.get("explained_share", 0) >= MOST  # the path's own sum: no chance in it
+        plain &= self.table["others_high"] < APART * self.table["slow_high"]
+        plain &= ~self.table["part"].isin([*COMPUTED, *NOT_OF_TRACE])
+        shown = self.table[chosen & (plain | (self.table["p_value"] <= CHANCE))]
         return None if shown.empty else shown.iloc[0]
 
 
@@ -180,8 +187,8 @@ def took_of(runs: pd.DataFrame, folder: Path, outcome: Outcome, seed: int) -> To
         ):
             slow, names = quarter, of_all
     counters = counters_of(rates(runs), slow.slow, consequences())
-    if len(lost_ms.columns):  # the trace has each interrupt by name, with its time
-        counters = counters.drop(columns=counters.filter(regex="^(soft)?irq_"))
+    if len(lost_ms.columns):  # the trace has interrupts and waits by name, with their time
+        counters = counters.drop(columns=counters.filter(regex="^((soft)?irq|idle_state)_"))
     rest = who_took_it(runs["region_seconds"], output_of(runs), counters, slow.slow, seed)
     found = [part for part in (names, rest) if len(part)]
     table = pd.concat(found) if found else names
@@ -192,14 +199,21 @@ def took_of(runs: pd.DataFrame, folder: Path, outcome: Outcome, seed: int) -> To
 
 
 def _speed(traced: pd.DataFrame, slow: pd.Series, folder: Path) -> float:
-    """The lowest of the speeds of core and memory beside slow runs, of that beside the others."""
-    if "speed_samples" not in traced or slow.sum() < FEWEST_SLOW or (~slow).sum() < FEWEST_SLOW:
+    """The lowest of the speeds of core and memory beside slow runs, of that beside the others, of
+    those that are the lower the longer the runs are.
+    """
+    if "speed_samples" not in traced or not slow.any():
         return float("nan")
-    speeds = read_speed(folder, traced).groupby("run")[SPEEDS].median().reindex(slow.index)
-    inside, outside = speeds[slow], speeds[~slow]
-    tested = mannwhitneyu(inside, outside, alternative="less", nan_policy="omit")
-    shown = (inside.median() / outside.median())[tested.pvalue < CHANCE / len(SPEEDS)]
-    return float(shown.min())
+    speeds = read_speed(folder, traced).groupby("run")[SPEEDS].median().dropna()
+    if len(speeds) < FEWEST:
+        return float("nan")
+    seconds = traced.set_index("run")["region_seconds"][speeds.index]
+    ratios = speeds[slow[speeds.index]].median() / speeds[~slow[speeds.index]].median()
+    for name, speed in speeds.items():
+        chance = spearmanr(speed, seconds, alternative="less").pvalue
+        if not chance < CHANCE / len(SPEEDS):
+            ratios[name] = float("nan")
+    return float(ratios.min())
 
 
 def _user_s(runs: pd.DataFrame, slow: pd.Series) -> tuple[float, float]:

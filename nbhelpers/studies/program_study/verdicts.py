@@ -150,7 +150,8 @@ def _who(steps: Steps) -> Verdict:
         rest = "Nothing that was recorded separates them beyond chance."
         p_value = f"p = {least:.3f}, " if least > CHANCE else ""
         return _found("no", f"{said} {rest} {p_value}n = {runs}.{took.printed}", n=runs)
-    sentence = f"{said} {took.words()} p = {best['p_value']:.3f}, n = {runs}."
+    p_value = f"p = {best['p_value']:.3f}, " if best["p_value"] <= CHANCE else ""
+    sentence = f"{said} {took.words()} {p_value}n = {runs}."
     if best["part"] in NOT_OF_TRACE:
         return _found("yes", sentence, n=runs)
     share = float(best["explained_share"])
