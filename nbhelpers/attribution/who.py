@@ -305,16 +305,18 @@ def counters_of(runs: pd.DataFrame, slow: pd.Series, consequences: Collection[st
 
 
 def output_of(runs: pd.DataFrame) -> pd.DataFrame:
-    """What the runs printed, as far as it differs: ("output", "lines"), and ("output", "text"): 1
-    where the text is not the usual one of most runs.
+    """What the runs printed, as far as it differs: ("output", "lines"); ("output", "text"), 1 where
+    the text but for its numbers is not the usual one; of neither, ("output", "bytes").
     """
-    found = {}
+    found: dict[tuple[str, str], pd.Series] = {}
     if "output_lines" in runs and runs["output_lines"].nunique() > 1:
         found["output", "lines"] = runs["output_lines"].astype(float)
     if "output_digest" in runs:
         shares = runs["output_digest"].value_counts(normalize=True)
         if len(shares) > 1 and shares.iloc[0] >= 0.5:
             found["output", "text"] = (runs["output_digest"] != shares.index[0]).astype(float)
+    if not found and "output_bytes" in runs and runs["output_bytes"].nunique() > 1:
+        found["output", "bytes"] = runs["output_bytes"].astype(float)
     return pd.DataFrame(found, index=runs.index)
 
 
@@ -330,8 +332,8 @@ def in_words(row: pd.Series) -> str:
     if row["part"] == "counter":
         return f"Their {row['name']} is {low} to {high}; in the others it is {most} at most."
     if row["part"] == "output":
-        lines = f" ({_lines(row)})" if row["name"] == "lines" else ""
-        return f"They print other output{lines}."
+        size = f" ({_size(row)})" if row["name"] in ("lines", "bytes") else ""
+        return f"They print other output{size}."
     owner = f"`{row['name']}`"
     if row["part"] in COMPUTED:
         if is_new(row):
@@ -349,11 +351,11 @@ def is_new(row: pd.Series) -> bool:
     return bool(row["part"] == "computing" and row["name"] != PROGRAM and row["others_high"] == 0)
 
 
-def _lines(row: pd.Series) -> str:
-    """The lines of the slow runs and of the others."""
+def _size(row: pd.Series) -> str:
+    """The lines or bytes of the slow runs and of the others."""
     low, high, most = (f"{row[name]:,.0f}" for name in ("slow_low", "slow_high", "others_high"))
     theirs = low if low == high else f"{low} to {high}"
-    return f"{theirs} lines, ordinary {most}"
+    return f"{theirs} {row['name']}, ordinary {most}"
 
 
 def _number(value: float) -> str:

@@ -1,0 +1,104 @@
+"""The slowest natural runs of programs that nobody here wrote, replayed: how much of the excess
+comes back?
+
+    .venv/bin/python benchmarks/foreign_worst.py [--runs 60] [--cases 3] [--replays 10] [--programs lulesh,minife]
+
+As notebooks 10 and 37 do for their own program: traced runs with the probe, the slowest of them,
+and the replay of all that each lost beside undisturbed runs and the replay of the kernel's events
+alone (the plain rival), in random order. A run counts if it took 5 % longer than undisturbed ones.
+As root, with nothing beside it: two minutes a program. The programs are those of `make originals`.
+"""
+
+import argparse
+import sys
+import tempfile
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+import numpy as np
+import pandas as pd
+
+from nbhelpers.account import measure_edges
+from nbhelpers.measurement import Campaign, Cell, finished, metrics
+from nbhelpers.speed import SpeedProbe
+from nbhelpers.statistics.intervals import resampled_means
+from nbhelpers.studies import worst
+from nbhelpers.studies.baseline import Baseline, replay_limits
+from nbhelpers.studies.known import SLOW_SHARE
+from nbhelpers.studies.replays import Replays, replay_campaign
+from nbhelpers.tracing import Tracer
+from nbhelpers.workloads import Workload, program
+from nbhelpers.workloads.programs import original_path
+
+
+def original(name: str, **parameters: object) -> Workload:
+    """A program of `make originals`, on two threads."""
+    return program(str(original_path(name)), description=name, threads=2, **parameters)
+
+
+PROGRAMS = {
+    "lulesh": lambda: original("lulesh", size=24, iterations=120),
+    "minife": lambda: original("minife-openmp", nx=40),
+    "babelstream": lambda: original("babelstream", elements=2**21),
+    "nbody": lambda: original("hecbench-nbody", bodies=4000),
+}
+
+
+def of_program(name: str, folder: Path, options: argparse.Namespace) -> pd.DataFrame:
+    """A row a slow run: what came back of its excess, with the interval."""
+    workload, place = PROGRAMS[name](), folder / "baseline"
+    recorders = [Tracer(place / "traces"), SpeedProbe(place / "speed"), *metrics("all")]
+    measure_edges(folder / "edges")
+    Campaign(place, [Cell("traced", workload, attachments=recorders)], options.runs).run()
+    runs = Baseline(folder)
+    limits = replay_limits(folder, measure=True)
+    tables = runs.traced, runs.events, runs.stolen, runs.losses
+    slow = worst.worst_cases(*tables, options.cases, method="time", **limits)
+    slow = [case for case in slow if case.losses is not None]
+    replays, cells = Replays(), [Cell(worst.UNDISTURBED, workload)]
+    for case in slow:
+        for kind in (worst.KERNEL, worst.LOSSES):
+            if kind in case.configs:
+                config = case.configs[kind]
+                cells.append(replays.cell(f"{kind} {case.case}", workload, config, "faithful"))
+    how = {"seed": 4, "recorded_only": False, "attachments": metrics("kernel")}
+    done = finished(replay_campaign(folder / "replays", cells, options.replays, **how).run())
+    random, means = np.random.default_rng(0), {}
+    for cell, part in done.groupby("cell"):
+        values = part["seconds"].to_numpy(float)
+        means[cell] = np.append(values.mean(), resampled_means(values, random, 4000))
+    usual, rows = means[worst.UNDISTURBED], []
+    for case in slow:
+        back = (means[f"{worst.LOSSES} {case.case}"] - usual) / (case.seconds - usual)
+        of_events = means.get(f"{worst.KERNEL} {case.case}", usual)
+        row = {"program": name, "run": case.run, "seconds": case.seconds, "usual": usual[0]}
+        row |= {"slow": case.seconds > (1 + SLOW_SHARE) * usual[0], "chosen": case.chosen}
+        row |= {"replayable": case.replayable_share, "back": back[0]}
+        row |= dict(zip(("low", "high"), np.quantile(back[1:], [0.025, 0.975])))
+        row["by_events"] = (of_events[0] - usual[0]) / (case.seconds - usual[0])
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--runs", type=int, default=60)
+    parser.add_argument("--cases", type=int, default=3)
+    parser.add_argument("--replays", type=int, default=10)
+    parser.add_argument("--programs", default=",".join(PROGRAMS))
+    options, tables = parser.parse_args(), []
+    for name in options.programs.split(","):
+        with tempfile.TemporaryDirectory(prefix="noisebook-worst-") as folder:
+            tables.append(of_program(name, Path(folder), options))
+        print(tables[-1].to_string(index=False, float_format="%.3f"), flush=True)
+    table = pd.concat(tables)
+    table = table[table["slow"]]
+    near = table["back"].between(0.9, 1.1)
+    print(f"90 to 110 % of the excess came back in {near.sum()} of {len(table)} slow runs")
+    gated = table["replayable"].between(0.8, 1.25)
+    print(f"of those of which 80 to 125 % can be replayed: {(near & gated).sum()} of {gated.sum()}")
+
+
+if __name__ == "__main__":
+    main()
