@@ -1,7 +1,7 @@
 """The slowest natural runs of programs that nobody here wrote, replayed: how much of the excess
 comes back?
 
-    .venv/bin/python benchmarks/foreign_worst.py [--runs 60] [--cases 3] [--replays 10] [--programs lulesh,minife]
+    .venv/bin/python benchmarks/foreign_worst.py [--runs 60] [--cases 3] [--programs lulesh,minife]
 
 As notebooks 10 and 37 do for their own program: traced runs with the probe, the slowest of them,
 and the replay of all that each lost beside undisturbed runs and the replay of the kernel's events

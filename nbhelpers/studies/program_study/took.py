@@ -199,8 +199,8 @@ def took_of(runs: pd.DataFrame, folder: Path, outcome: Outcome, seed: int) -> To
 
 
 def _speed(traced: pd.DataFrame, slow: pd.Series, folder: Path) -> float:
-    """The lowest of the speeds of core and memory beside slow runs, of that beside the others, of
-    those that are the lower the longer the runs are.
+    """How fast the probe's loop ran beside slow runs, of its speed beside the others; the lowest of
+    core and memory, where it follows the run times.
     """
     if "speed_samples" not in traced or not slow.any():
         return float("nan")
