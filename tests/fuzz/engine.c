@@ -9,6 +9,7 @@ enum { RANKS = 5, PER_RANK = 7, TRACES = 2, DETOURS = 4 };
 struct input {
     struct nb_schedule schedule;
     struct nb_network network;
+    struct nb_piece piece[2];
     struct nb_noise noise;
     int64_t *rank_start;
     int32_t *done_op, *begun_op;
@@ -105,16 +106,33 @@ static void draw_schedule(struct bytes *from, struct input *to)
     schedule->done_width = schedule->begun_width = 4;
 }
 
-static void draw_network(struct bytes *from, struct nb_network *to)
+static struct nb_piece draw_piece(struct bytes *from)
 {
     const int64_t most = INT64_C(1000000000000000); /* 1000 s in ps */
-    to->mode = (int32_t)below(from, 2);
-    to->L = amount(from, most);
-    to->o = amount(from, most);
-    to->g = amount(from, most);
-    to->G = (double)amount(from, 1000);
-    to->O = (double)amount(from, 1000);
-    to->S = (uint64_t)amount(from, INT64_C(1) << 40);
+    struct nb_piece piece = {.least = 1};
+    piece.L = amount(from, most);
+    piece.o = piece.r = amount(from, most);
+    piece.g = amount(from, most);
+    piece.G = (double)amount(from, 1000);
+    piece.O = (double)amount(from, 1000);
+    return piece;
+}
+
+/* Of two pieces no message overtakes another: each arrives as long after it was sent. */
+static void draw_network(struct bytes *from, struct input *to)
+{
+    struct nb_piece *const small = &to->piece[0], *const large = &to->piece[1];
+    *small = draw_piece(from);
+    *large = draw_piece(from);
+    to->network.mode = (int32_t)below(from, 2);
+    to->network.pieces = 1 + (to->network.mode == NB_EXACT && below(from, 2));
+    large->least = 2 + amount(from, INT64_C(1) << 40);
+    large->o %= 1 + small->o + small->L;
+    large->L = small->o + small->L - large->o;
+    if (to->network.mode == NB_EXACT)
+        small->r = amount(from, INT64_C(1000000000000000));
+    to->network.piece = to->piece;
+    to->network.S = (uint64_t)amount(from, INT64_C(1) << 40);
 }
 
 /* Traces as `Noise.tables` makes them: starts and what was free before (exact), or starts and
@@ -213,7 +231,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct bytes from = {data, size};
     struct input input = {.noisy = 0};
-    draw_network(&from, &input.network);
+    draw_network(&from, &input);
     draw_schedule(&from, &input);
     input.noisy = (int)below(&from, 2);
     if (input.noisy)
