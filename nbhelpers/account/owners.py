@@ -1,8 +1,8 @@
 """Who owns each µs of a run: the owners of the pieces of its critical path.
 
 Owns the sharing out. Pure: tables in, tables out. The plain way adds up the states of all threads,
-and calls a wait at a barrier "waiting", whoever held the late thread's CPU: of 18 planted owners it
-named 10, this one 18 (benchmarks/owners.py, in the quiet).
+and calls a wait at a barrier "waiting", whoever held the late thread's CPU: of 42 planted owners it
+named 21, this one 41 (benchmarks/owners.py, in the quiet).
 """
 
 from collections.abc import Mapping

@@ -107,18 +107,34 @@ class _Walk:
             return
         now = max(thread.end[-1] for thread in self.threads.values())
         thread = self._last(now)
+        passed: set[int] = set()  # threads from which the walk went on at this moment
         while now > 0:
             came, when = self._came_last(thread, now)
             if when < now:
                 yield from self._leaves(thread, when, now)
+                passed.clear()
             thread, now = came, when
             step = self._step(thread, now)
             if step is None:
                 return
-            piece, thread = step
+            piece, other = step
+            if piece is None and thread in passed:
+                piece, other = self._stays(thread, now), thread
+            passed.add(thread)
+            thread = other
             if piece:
                 yield piece
                 now = piece[0]
+                passed.clear()
+
+    def _stays(self, thread: int, now: int) -> tuple:
+        """The piece of a thread that waits for one that waits for it."""
+        known = self.threads.get(thread)
+        row = known.at(now) if known else None
+        if known is None or row is None:
+            return (0, now, thread, -1, "waiting", STARTED)
+        why = known.itself(row, ("waiting", BARRIER))
+        return (known.start[row], now, thread, known.cpu[row], *why)
 
     def _last(self, now: int) -> int:
         """Who ran last; of several the first."""

@@ -61,6 +61,14 @@ def test_a_wait_is_passed_on_to_what_held_up_the_other_thread():
     assert owned(table, had) == {("computing", "the program"): 60, ("runnable", "backupd"): 40}
 
 
+def test_threads_that_wait_for_each_other_do_not_stop_the_walk():
+    """Thread 1 sleeps within its marked work until thread 2 wakes it, which waits at a barrier."""
+    sleeper = [(1, 0, 40, "running", 0), (1, 40, 90, "sleeping", 0, 2, "work")]
+    table = states(*sleeper, (1, 90, 100, "running", 0), (2, 0, 100, "running", 1))
+    marks = pd.DataFrame({"thread": [1, 2], "start_ns": 0, "end_ns": [100, 30]}).assign(run=0)
+    assert owned(table, owners((0, 0, 100, "work", True)), marks.assign(busy_ns=marks["end_ns"]))
+
+
 def test_computing_is_split_by_the_speed_of_fixed_work():
     """Calls that took twice as long for 40 of 100 ns, and nothing known of the last 20."""
     table = states(
