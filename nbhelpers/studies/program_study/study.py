@@ -167,10 +167,12 @@ class ProgramStudy(Steps):
     def _is_of_best(self, factor: str) -> bool:
         """Whether a factor is what who took the time did: its counter, or having the CPU."""
         best = self.took.best
-        if best is None or best["part"] == "counter":
-            known = factor_of(str(best["name"])) if best is not None else None
-            return best is None or (known is not None and known.id == factor)
-        return best["part"] == "runnable" and factor in OF_CPUS
+        if best is None:
+            return True
+        if best["part"] != "counter":
+            return best["part"] == "runnable" and factor in OF_CPUS
+        known = factor_of(str(best["name"]))
+        return known is not None and known.id == factor
 
     def _proven(self) -> str:
         """The name of the proven cause; empty: there is none."""
