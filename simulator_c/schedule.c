@@ -1,7 +1,5 @@
 #include "schedule.h"
 
-#include <stdlib.h>
-
 static int64_t entry(const void *array, int width, int64_t i)
 {
     return width == 4 ? ((const int32_t *)array)[i] : ((const int64_t *)array)[i];
@@ -80,52 +78,4 @@ int64_t nb_schedule_bad_edge(const int64_t *rank_start, int64_t ranks, const voi
         }
     }
     return -1;
-}
-
-struct edges {
-    const void *start;
-    int width;
-    const int32_t *local;
-};
-
-/* Add `by` to the count of all that wait for an operation; those that fall to 0 are appended to the
- * list. */
-static int64_t count_dependents(const struct edges *edges, int64_t base, int64_t op, int32_t by,
-                                int32_t *needs, int64_t *list, int64_t count)
-{
-    if (!edges->start)
-        return count;
-    int64_t end = entry(edges->start, edges->width, op + 1);
-    for (int64_t k = entry(edges->start, edges->width, op); k < end; k++)
-        if ((needs[edges->local[k]] += by) == 0 && by < 0)
-            list[count++] = base + edges->local[k];
-    return count;
-}
-
-int64_t nb_schedule_unsorted(const struct nb_schedule *s, uint8_t *rest)
-{
-    const struct edges edges[2] = {
-        {s->done_start, s->done_width, s->done_op}, {s->begun_start, s->begun_width, s->begun_op}
-    };
-    int32_t *needs = calloc((size_t)s->operations + 1, sizeof *needs);
-    int64_t *list = malloc(((size_t)s->operations + 1) * sizeof *list), left = 0;
-    for (int64_t rank = 0; needs && list && rank < s->ranks; rank++) {
-        int64_t base = s->rank_start[rank], end = s->rank_start[rank + 1], count = 0;
-        for (int64_t op = base; op < end; op++)
-            for (int kind = 0; kind < 2; kind++)
-                count_dependents(&edges[kind], base, op, 1, needs + base, list, 0);
-        for (int64_t op = base; op < end; op++)
-            if (needs[op] == 0)
-                list[count++] = op;
-        for (int64_t i = 0; i < count; i++)
-            for (int kind = 0; kind < 2; kind++)
-                count = count_dependents(&edges[kind], base, list[i], -1, needs + base, list,
-                                         count);
-        for (int64_t op = base; op < end; op++)
-            left += rest[op] = needs[op] > 0;
-    }
-    int failed = !needs || !list;
-    free(needs);
-    free(list);
-    return failed ? -1 : left;
 }

@@ -17,8 +17,4 @@ int64_t nb_schedule_group(const int64_t *rank_start, int64_t ranks, int64_t pair
 int64_t nb_schedule_bad_edge(const int64_t *rank_start, int64_t ranks, const void *start,
                              int start_width, const int32_t *local);
 
-/* Marks with 1 the operations that lie in a circle of dependencies, or behind one; `rest` has an
- * entry for each. Returns how many, or -1. */
-int64_t nb_schedule_unsorted(const struct nb_schedule *schedule, uint8_t *rest);
-
 #endif

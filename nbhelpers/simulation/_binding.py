@@ -12,7 +12,7 @@ import numpy as np
 
 from ..errors import InputError
 from ._simulator import ffi
-from .loggops import Network
+from .loggops import LogGOPS, Network
 from .noise import Noise
 from .schedule import CALC, Schedule
 
@@ -28,8 +28,15 @@ def bind_network(network: Network, mode: str) -> object:
         raise InputError(
             f"there is no mode {mode!r}", fix="mode='exact' (the default) or mode='compat'"
         )
-    if mode == "compat":
-        network.require_whole()
+    whole = isinstance(network, LogGOPS) and all(
+        one == int(one) < 2**31 for one in (network.L, network.o, network.g, network.G, network.O)
+    )
+    if mode == "compat" and not whole:
+        raise InputError(
+            f"{network} can't be simulated in the mode 'compat'",
+            why="the reference has one set of parameters for all sizes, in whole ns below 2^31",
+            fix="use mode='exact'",
+        )
     rows = [one.times(round(1 / UNIT_NS[mode])) for one in network.pieces]
     pieces = ffi.new("struct nb_piece[]", rows)
     fields = {"mode": MODES[mode], "pieces": len(rows), "piece": pieces, "S": int(network.S)}

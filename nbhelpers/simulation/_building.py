@@ -69,7 +69,7 @@ def uniform(
     peer
         int32[P, k]; becomes part of the schedule.
     size
-        One number, [k], or [P, k].
+        One number or [k].
     tag
         One number or [k].
     requires

@@ -33,25 +33,17 @@ def _sendrecv_edges(rounds: int, ordered: bool) -> list[Edge]:
 
 
 def _rounds(
-    name: str, ranks: int, shifts: list[int], sizes: list[int] | np.ndarray | int, ordered: bool
+    name: str, ranks: int, shifts: list[int], sizes: list[int] | int, ordered: bool
 ) -> Schedule:
-    """Round r: send to rank + shift[r], receive from rank − shift[r]; sizes one number, [rounds] or
-    [P, rounds, 2].
+    """Round r: send to rank + shift[r], receive from rank − shift[r]; sizes one number or
+    [rounds].
     """
     both = np.array([(shift, -shift) for shift in shifts], np.int64).reshape(-1)
-    sizes = np.asarray(sizes)
-    sizes = (
-        sizes.reshape(ranks, -1)
-        if sizes.ndim == 3
-        else np.repeat(sizes, 2)
-        if sizes.ndim
-        else sizes
-    )
     return uniform(
         name,
         [SEND, RECV] * len(shifts),
         around(ranks, both),
-        sizes,
+        np.repeat(sizes, 2) if isinstance(sizes, list) else sizes,
         _sendrecv_edges(len(shifts), ordered),
     )
 

@@ -160,46 +160,24 @@ def _where(schedule: Schedule, operation: int) -> str:
 
 
 def _deadlock(schedule: Schedule, outcome: Any) -> Deadlock:
-    """The error that names the root: a circle, else a message or a receive without a partner."""
-    left = {
-        why: [outcome.stuck[i] for i in range(outcome.stuck_count) if outcome.stuck_why[i] == why]
-        for why in (lib.NB_NEVER_RECEIVED, lib.NB_WAITS_FOR_MESSAGE, lib.NB_NEVER_STARTED)
-    }
-    receives = left[lib.NB_WAITS_FOR_MESSAGE]
-    messages = left[lib.NB_NEVER_RECEIVED]
-    unstarted = left[lib.NB_NEVER_STARTED]
-    counts = (
+    """The error that names the root: a receive or a message without a partner, or what waits."""
+    receives, messages, unstarted = (
+        [outcome.stuck[i] for i in range(outcome.stuck_count) if outcome.stuck_why[i] == why]
+        for why in (lib.NB_WAITS_FOR_MESSAGE, lib.NB_NEVER_RECEIVED, lib.NB_NEVER_STARTED)
+    )
+    why = (
         f"{outcome.unmatched} receives, {outcome.unreceived} messages and {outcome.unstarted}"
         " operations are left over"
     )
-    circle = _circle(schedule) if unstarted else []
-    if circle:
-        chain = " requires ".join(
-            f"operation {op - int(schedule.rank_start[schedule.rank_of(np.asarray(op))])}"
-            for op in [*circle, circle[0]]
-        )
-        return Deadlock(
-            "operations that wait for each other in a circle",
-            where=_where(schedule, circle[0]),
-            why=f"{chain}; {counts}",
-        )
-    if receives:
-        return Deadlock(
-            "a receive that no message ever matches",
-            where=_where(schedule, receives[0]),
-            why=_partner(schedule, receives[0], messages) + counts,
-            fix="compare the peers, the tags and the numbers of sends and receives",
-        )
-    if messages:
-        return Deadlock(
-            "a message that is never received",
-            where=_where(schedule, messages[0]),
-            why=counts,
-            fix="compare the peers, the tags and the numbers of sends and receives",
-        )
-    return Deadlock(
-        "an operation that never starts", where=_where(schedule, unstarted[0]), why=counts
-    )
+    first = _where(schedule, (receives or messages or unstarted)[0])
+    if not receives and not messages:
+        why += "; is there a circle of operations that wait for each other?"
+        return Deadlock("an operation that never starts", where=first, why=why)
+    fix = "compare the peers, the tags and the numbers of sends and receives"
+    if not receives:
+        return Deadlock("a message that is never received", where=first, why=why, fix=fix)
+    why = _partner(schedule, receives[0], messages) + why
+    return Deadlock("a receive that no message ever matches", where=first, why=why, fix=fix)
 
 
 def _partner(schedule: Schedule, receive: int, messages: list[int]) -> str:
@@ -216,23 +194,3 @@ def _partner(schedule: Schedule, receive: int, messages: list[int]) -> str:
         + ("" if source < 0 else f" from rank {source}")
         + " are in the schedule; "
     )
-
-
-def _circle(schedule: Schedule) -> list[int]:
-    """Operations, each of which needs the next, and the last the first; [] if there is no such
-    circle.
-    """
-    rest = np.zeros(len(schedule), np.uint8)
-    if not lib.nb_schedule_unsorted(bind_schedule(schedule), ffi.from_buffer("uint8_t[]", rest)):
-        return []
-    needed_by: dict[int, int] = {}
-    for which in ("requires", "irequires"):
-        operation, needed = schedule.edges(which)
-        both = (rest[operation] != 0) & (rest[needed] != 0)
-        needed_by.update(zip(operation[both].tolist(), needed[both].tolist()))
-    seen: dict[int, int] = {}
-    at = next(iter(needed_by))
-    while at not in seen:
-        seen[at] = len(seen)
-        at = needed_by[at]
-    return list(seen)[seen[at] :]

@@ -86,24 +86,6 @@ class LogGOPS:
         """The parameters as the only piece of all sizes."""
         return (Piece(1, self.L, self.o, self.o, self.g, self.G, self.O),)
 
-    def require_whole(self) -> None:
-        """Check that all are whole nanoseconds, for the mode `compat`.
-
-        Raises
-        ------
-        InputError
-            a parameter is not whole, or beyond what the reference's 32-bit numbers hold.
-        """
-        for name in ("L", "o", "g", "G", "O"):
-            value = getattr(self, name)
-            if value != int(value) or value >= 2**31:
-                raise InputError(
-                    f"{name} = {value} ns can't be simulated in the mode 'compat'",
-                    where="LogGOPS",
-                    why="the reference simulator knows whole nanoseconds below 2^31 only",
-                    fix="use mode='exact'",
-                )
-
 
 @dataclass(frozen=True)
 class Piece:
@@ -181,14 +163,6 @@ class Piecewise:
                     where="Piecewise",
                     why="o + L is beyond its gap and o + L of another piece",
                 )
-
-    def require_whole(self) -> None:
-        """An error: the mode `compat` has one set of parameters for all sizes."""
-        raise InputError(
-            f"{self!r} in the mode 'compat'",
-            why="the reference simulator has one set of parameters for all sizes",
-            fix="use mode='exact'",
-        )
 
     def __repr__(self) -> str:
         first, last = self.pieces[0].least, self.pieces[-1].least

@@ -7,6 +7,7 @@ Everything is built from arrays, without a loop over ranks: a dissemination amon
 `applications.py`.
 """
 
+# ruff: noqa: F401 (what it imports is what it is for)
 from ._collectives import (
     barrier,
     binomial_bcast,
@@ -34,31 +35,3 @@ from ._composition import (
     side_by_side,
 )
 from ._halos import grid, halo, sweep
-
-__all__ = [
-    "barrier",
-    "side_by_side",
-    "binomial_bcast",
-    "binomial_gather",
-    "binomial_reduce",
-    "binomial_scatter",
-    "bruck_allgather",
-    "bruck_alltoall",
-    "calls",
-    "compose",
-    "compute",
-    "dissemination",
-    "embed",
-    "gather",
-    "grid",
-    "halo",
-    "loop",
-    "pairwise_alltoall",
-    "rabenseifner_allreduce",
-    "recursive_doubling_allreduce",
-    "ring_allgather",
-    "scan",
-    "scatter",
-    "sequence",
-    "sweep",
-]

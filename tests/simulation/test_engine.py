@@ -140,19 +140,11 @@ def test_schedules_that_cannot_end(changes: dict, said: str):
     assert all(words in str(caught.value) for words in said.split("|"))
 
 
-def test_a_circle_is_named():
-    ring = Schedule.from_arrays(
-        [4],
-        [3] * 4,
-        [-1] * 4,
-        1,
-        requires=([1, 2, 3, 3], [3, 1, 2, 0]),
-        line=[1, 2, 3, 4],
-        name="ring.goal",
-    )
-    with pytest.raises(Deadlock, match="circle(.|\n)*line(.|\n)*requires") as caught:
+def test_a_circle_never_starts():
+    needs = ([1, 2, 3, 3], [3, 1, 2, 0])
+    ring = Schedule.from_arrays([4], [3] * 4, [-1] * 4, 1, requires=needs, line=[1, 2, 3, 4])
+    with pytest.raises(Deadlock, match="never starts(.|\n)*operation 1 .line 2(.|\n)*circle"):
         simulate(ring)
-    assert all(f"operation {op}" in str(caught.value) for op in (1, 2, 3))
 
 
 def test_two_large_sends_that_wait_for_each_other():
@@ -230,7 +222,7 @@ def test_compat_refuses_what_the_reference_cannot_do():
     calc = Schedule.from_arrays([1], [3], [-1], 1_500_000, name="long")
     with pytest.raises(InputError, match="long: rank 0, operation 0"):
         simulate(calc, noise=Noise.on_ranks(periodic(1000, 100), 1), mode="compat")
-    with pytest.raises(InputError, match="G = 0.079"):
+    with pytest.raises(InputError, match="G=0.079"):
         simulate(calc, NETS["alps"], mode="compat")
     with pytest.raises(InputError, match="no mode"):
         simulate(calc, mode="fast")
