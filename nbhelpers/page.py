@@ -30,6 +30,10 @@ _ANSWERED = re.compile(r'<div class="noisebook-answer" data-figure="([^"]+)"')
 _OPEN = ('class="noisebook key"', 'class="linked-view', 'class="explorer-twin')
 _FOLDED = re.compile(r"<details><summary>Table <code>([^<]*)</code>")
 _CAPTION = re.compile(r"<p>(<strong>Table <code>([^<]*)</code>.*?)</p>\n?", re.DOTALL)
+_SAID = re.compile(r"<(p|li)>(.*?)</\1>\n?", re.DOTALL)
+_EMPTY = re.compile(
+    r"<details><summary>[^<]*</summary><ul class='found'></ul></details>|<ul class='found'></ul>"
+)
 _NAMED = re.compile(r'(<(?:h[1-6]|figure)\b[^>]*\bid=")([^"]+)"')
 _SWITCH = (
     '<input type="checkbox" id="noisebook-code"><label for="noisebook-code">show the code</label>'
@@ -95,7 +99,8 @@ def export_page(
     body = _unique(_body(notebook, Path(notebook_path).parent, hide_code))
     line = f'<nav class="noisebook-pages">{navigation}</nav>' if navigation else ""
     switch = "" if hide_code else _SWITCH
-    body = switch + line + _sections(_beneath_title(_captioned(body), top)) + line
+    body = _beneath_title(_captioned(_without_repeats(body, top)), top)
+    body = switch + line + _sections(body) + line
     body = _NOTEBOOK_LINK.sub(lambda link: _page_link(link, contents), body)
     return write_page(html_path, title, body)
 
@@ -132,6 +137,13 @@ def _output_html(output) -> str:
 def _beneath_title(body: str, top: str) -> str:
     before, end, after = body.partition("</h1>")
     return before + end + top + after if end else top + body
+
+
+def _without_repeats(body: str, top: str) -> str:
+    """The body without the sentences that the top has, too."""
+    above = {text for _, text in _SAID.findall(top)}
+    body = _SAID.sub(lambda found: "" if found[2] in above else found[0], body)
+    return _EMPTY.sub("", body)
 
 
 def _parts(cell) -> list:

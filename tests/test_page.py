@@ -65,10 +65,11 @@ def test_the_answer_stands_beneath_the_title_and_links_lead_to_pages(notebook):
         "# Why?\n\nText.\n\n[9 before](09-before.ipynb) · [contents](90-paper.ipynb) · next:"
         " [20 delta](20-delta.ipynb). In: nothing."
     )
-    top = v4.new_output("display_data", {"text/html": top_html("<b>No.</b>")})
+    top = v4.new_output("display_data", {"text/html": top_html("<b>No.</b><p>So.</p>")})
+    said = v4.new_output("display_data", {"text/html": "<p>So.</p>"})
     sections = "\n\n".join(f"## {name}\n\ntext" for name in ("One", "Two", "One"))
     document.cells += [
-        v4.new_code_cell("found", outputs=[top], id="c"),
+        v4.new_code_cell("found", outputs=[top, said], id="c"),
         v4.new_markdown_cell(sections, id="d"),
     ]
     nbformat.write(document, notebook)
@@ -77,7 +78,7 @@ def test_the_answer_stands_beneath_the_title_and_links_lead_to_pages(notebook):
     page = export_page(notebook, notebook.with_name("x.html"), contents="../p.html").read_text()
     body = page.partition("<body>")[2]
     places = [body.index(part) for part in ("</h1>", "<b>No.</b>", "<p>Text.", 'id="One-2"')]
-    assert places == sorted(places) and body.count("<b>No.</b>") == 1
+    assert places == sorted(places) and body.count("<b>No.</b>") == 1 == body.count("<p>So.")
     assert body.count('<a href="../p.html">contents</a>') == 2
     assert body.count('<a href="09-before.html">') == 2 and "next: " in body
     assert body.count('id="One"') == 1 and body.count('id="One-2"') == 1

@@ -8,6 +8,7 @@ which a page's policy forbids.
 import json
 from collections.abc import Mapping
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import altair as alt
@@ -20,18 +21,12 @@ from ..outcomes import ordinary_runs
 from ..palette import CLASSES, GREY, PARTS, THREADS
 from ..tracing.states import IDLE
 
+BESIDE = Path(__file__)  # its style and script have its name
 MOST_RUNS = 400  # dots
 MOST_OWNERS, MOST_COUNTERS, MOST_NAMES = 10, 8, 6
 MOST_PIECES = 300  # of a run's time line, the longest first
-WIDTH = 640
-# without `eval`, which the policy of a page forbids
-_OPTIONS = {"ast": True, "renderer": "svg", "actions": False}
-_LOOK = (
-    "<style>.linked-view .vega-embed{display:flex;"
-    "flex-direction:column}.linked-view .vega-bindings{order:-1;font-size:.9em;display:flex;"
-    "gap:2em}.linked-view .vega-bind-name{margin-right:.5em}"
-    "@media print{.linked-view svg{max-width:100%;height:auto}}</style>"
-)
+# px, until the width of the frame is known: of the view, and of the names beside bars
+ROOM, NAMES = 900, 170
 PROGRAM, OTHERS = "the program", "others"
 _SD_OF_MAD, _LEAST_MS = 1.4826, 0.05
 _WORDS = {
@@ -167,14 +162,18 @@ def _chart(tables: Mapping[str, pd.DataFrame], cutoff: float) -> alt.VConcatChar
     low, high = (float(f"{end:.4g}") for end in dots["seconds"].agg(["min", "max"]))
     step = float(f"{(high - low) / 200:.1g}") or 1.0
     slider = alt.binding_range(min=low, max=high, step=step, name="cutoff (s) ")
+    on_bar = "click[event.item && event.item.datum && event.item.datum.from_s]"
+    bar: dict[str, Any] = {"fields": ["from_s"], "on": on_bar, "clear": False, "bind": slider}
+    cut = alt.selection_point("cut", value=[{"from_s": cutoff}], **bar)
     part = alt.selection_interval("part", encodings=["y"])
-    above = alt.hconcat(_dots(dots, chosen, part), _distribution(dots, part), spacing=8)
+    above = alt.hconcat(_dots(dots, chosen, part), _distribution(dots, part, cut), spacing=8)
     owners = _bars(tables["account"], "owner", "ms", chosen, "ms more than ordinary runs")
     counters = _bars(tables["counters"], "counter", "far", chosen, "deviations from ordinary runs")
-    below = alt.hconcat(owners, counters, spacing=12)
-    rows = [above, _time_line(lines, chosen), below] if len(lines) else [above, below]
+    below = alt.concat(owners, counters, columns=2, spacing=12).properties(name="below")
+    rows: list[Any] = [above, _time_line(lines, chosen), below] if len(lines) else [above, below]
     chart = alt.vconcat(*rows, spacing=14).resolve_scale(color="independent", shape="independent")
-    chart = chart.add_params(alt.param(name="cutoff", value=cutoff, bind=slider))
+    chart = chart.add_params(alt.param("cutoff", expr="cut_from_s"))
+    chart = chart.add_params(alt.param("room", value=ROOM), alt.param("names", value=NAMES))
     return chart.configure(font="system-ui, DejaVu Sans, sans-serif")
 
 
@@ -183,6 +182,7 @@ def _dots(dots: pd.DataFrame, chosen: alt.Parameter, part: alt.Parameter) -> Any
     shapes: dict[str, Any] = {"domain": list(CLASSES), "range": ["triangle-up", "circle"]}
     legend = alt.Legend(orient="top", title=None)
     points = alt.Chart(dots).transform_calculate(is_="datum.seconds > cutoff ? 'slow' : 'fast'")
+    points = points.transform_calculate(from_s="datum.seconds")  # as the bars of the distribution
     points = points.mark_point(filled=True, cursor="pointer").encode(
         x=alt.X("run:Q", title="run, in order", scale=alt.Scale(nice=False, padding=8)),
         y=alt.Y("seconds:Q", title="run time (s)", scale=alt.Scale(zero=False)),
@@ -195,21 +195,28 @@ def _dots(dots: pd.DataFrame, chosen: alt.Parameter, part: alt.Parameter) -> Any
     )
     rule = alt.Chart(dots.head(1)).transform_calculate(at="cutoff")
     rule = rule.mark_rule(strokeDash=[4, 3]).encode(y=alt.Y("at:Q", title=""))
-    return alt.layer(points.add_params(chosen), rule).properties(width=WIDTH, height=170)
+    return alt.layer(points.add_params(chosen), rule).properties(name="dots", height=170)
 
 
-def _distribution(dots: pd.DataFrame, part: alt.Parameter) -> alt.Chart:
+def _distribution(dots: pd.DataFrame, part: alt.Parameter, cut: alt.Parameter) -> alt.Chart:
     look: dict[str, Any] = {"title": None, "axis": None, "scale": alt.Scale(zero=False)}
-    bars = alt.Chart(dots).mark_bar(color=GREY).encode(
+    bins = alt.Chart(dots).transform_bin(["from_s", "to_s"], "seconds", bin=alt.Bin(maxbins=30))
+    bins = bins.transform_calculate(from_s="toNumber(format(datum.from_s, '.4g'))")
+    bars = bins.mark_bar(color=GREY, cursor="pointer").encode(
         x=alt.X("count():Q", title="runs"),
-        y=alt.Y("seconds:Q", bin=alt.Bin(maxbins=30), **look),
-    )  # fmt: skip
-    return bars.properties(width=110, height=170).add_params(part)
+        y=alt.Y("from_s:Q", bin="binned", **look),
+        y2="to_s:Q",
+        tooltip=["count():Q", "from_s:Q", "to_s:Q"],
+    )
+    shown = bars.properties(name="distribution", width=110, height=170)
+    return shown.add_params(part, cut)
 
 
 def _time_line(lines: pd.DataFrame, chosen: alt.Parameter) -> alt.Chart:
     shown, colour = _named(lines)
     scale = alt.Scale(domain=list(colour), range=list(colour.values()))
+    columns = alt.ExprRef("ceil(room / 170)")
+    legend = alt.Legend(title=None, orient="top", columns=columns)
     whole = alt.Scale(domain=[0, float(lines["to_ms"].max())])
     words = f"who had each CPU (kept of {lines['run'].nunique()} runs)"
     title = alt.Title(words, anchor="start", fontSize=11)
@@ -218,19 +225,21 @@ def _time_line(lines: pd.DataFrame, chosen: alt.Parameter) -> alt.Chart:
         x=alt.X("from_ms:Q", title="ms from the start of the run", scale=whole),
         x2="to_ms:Q",
         y=alt.Y("cpu:N", title="CPU", scale=alt.Scale(domain=sorted(set(lines["cpu"])))),
-        color=alt.Color("name:N", title=None, scale=scale),
+        color=alt.Color("name:N", scale=scale, legend=legend),
         tooltip=["who:N", "cpu:N", "from_ms:Q", "to_ms:Q"],
-    ).properties(width=WIDTH, height=alt.Step(26))
+    ).properties(name="line", height=alt.Step(26))
 
 
 def _bars(
     table: pd.DataFrame, name: str, value: str, chosen: alt.Parameter, title: str
 ) -> alt.Chart:
     signs = [alt.value(CLASSES[one]) for one in ("slow", "fast")]
+    names = alt.ExprRef("names")
+    axis = alt.Axis(labelLimit=names, minExtent=names)
     bars = alt.Chart(table).transform_filter(chosen).mark_bar()
     return bars.encode(
         x=alt.X(f"{value}:Q", title=title),
-        y=alt.Y(f"{name}:N", title=None, sort="-x", axis=alt.Axis(labelLimit=170)),
+        y=alt.Y(f"{name}:N", title=None, sort="-x", axis=axis),
         color=alt.condition(f"datum.{value} > 0", *signs),
         tooltip=[column for column in table.columns if column != "run"],
     ).properties(width=240, height=alt.Step(17))
@@ -245,7 +254,7 @@ class LinkedView:
     Parameters
     ----------
     chart
-        Any Altair chart.
+        Altair chart whose parts and widths are those of `explore_runs`.
     """
 
     def __init__(self, chart: Any):
@@ -253,11 +262,11 @@ class LinkedView:
 
     def _repr_html_(self) -> str:
         spec = json.dumps(self.chart.to_dict()).replace("</", "<\\/")
-        draw = f"vegaEmbed(at, {spec}, {json.dumps(_OPTIONS)})"
+        look, draw = (BESIDE.with_suffix(end).read_text("utf-8") for end in (".css", ".js"))
         return (
-            f'<div class="linked-view noisebook-wide" style="overflow-x: auto">{_LOOK}'
-            f"<script>{_vega()}</script><div></div><script>"
-            f"(at => {draw})(document.currentScript.previousSibling)</script></div>"
+            f'<div class="linked-view noisebook-wide"><style>{look}</style>'
+            f"<script>{_vega()}</script><div></div><script>{draw}"
+            f"(document.currentScript.previousSibling, {spec})</script></div>"
         )
 
 

@@ -25,6 +25,7 @@ from ._kinds import action_of, refuse_variables
 from .action import YES, Action, Possible
 
 RISKS = ("none", "low", "high")
+_MAN_PAGES, _NOT_LINUX = "https://man7.org/linux/man-pages", ("jemalloc", "nvidia-smi")
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,17 @@ class Reference:
     def __str__(self) -> str:
         parts = (self.authors, str(self.year or ""), self.title, self.doi and f"doi:{self.doi}")
         return ", ".join(part for part in parts if part)
+
+    def _repr_html_(self) -> str:
+        """Its text; what has an address is a link: a DOI, a kernel document, a man page."""
+        text, page = html.escape(str(self)), self.title.removeprefix("Documentation/")
+        address = f"https://doi.org/{self.doi}" if self.doi else ""
+        if self.kind == "kernel" and page.endswith(".rst"):
+            address = f"https://docs.kernel.org/{page.removesuffix('.rst')}.html"
+        name, _, section = page.rstrip(")").partition("(")
+        if self.kind == "man" and section and name not in _NOT_LINUX:
+            address = f"{_MAN_PAGES}/man{section}/{name}.{section}.html"
+        return f'<a href="{html.escape(address)}">{text}</a>' if address else text
 
 
 @dataclass(frozen=True)
@@ -90,7 +102,7 @@ class Factor:
             f"{mitigations()[name].name}: {mitigations()[name].what}" for name in self.mitigations
         ]
         listed = "".join(f"<li>{html.escape(item)}</li>" for item in items)
-        cited = "; ".join(html.escape(str(references()[name])) for name in self.references)
+        cited = "; ".join(references()[name]._repr_html_() for name in self.references)
         return (
             f"<p><b>{html.escape(self.name)}</b></p>{texts}<ul>{listed}</ul>"
             f"<p><small>{cited}</small></p>"

@@ -415,4 +415,4 @@ def _is_number(ours: pd.Series, theirs: pd.Series) -> bool:
 def _citing(caption: str, published: pd.DataFrame) -> str:
     paper = published.attrs.get("paper")
     place = published.attrs.get("place") or f"table {published.attrs.get('table')}"
-    return f"{caption} Published values: {paper}, {place}." if paper else caption
+    return f"{caption} Published values: {paper.partition(':')[0]}, {place}." if paper else caption

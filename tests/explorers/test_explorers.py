@@ -65,5 +65,15 @@ def test_a_click_on_a_dot_shows_its_run(linked, runs, tmp_path, opened):
     assert chosen.input_value() == "1"
     chosen.select_option("2")
     line.wait_for(state="detached")
+    slider, bars = page.locator("input[type=range]"), page.locator("path[aria-label*='from_s']")
+    bars.nth(1).click(force=True)
+    from_s = float(bars.nth(1).get_attribute("aria-label").split("from_s: ")[1].split(" ")[0])
+    assert float(slider.input_value()) == pytest.approx(from_s, abs=1e-3)
+    svg, frame = page.locator(".linked-view svg"), page.locator(".linked-view")
+    for width in (390, 800, 1920):
+        page.set_viewport_size({"width": width, "height": 800})
+        page.wait_for_timeout(200)
+        share = svg.bounding_box()["width"] / frame.bounding_box()["width"]
+        assert 0.9 < share <= 1
     assert not said
     page.close()
