@@ -72,7 +72,9 @@ class SlowRuns:
         return f"No class of slow runs; the slowest {self.slow.sum()} of {len(self.slow)}: {share}."
 
 
-def slow_runs(costs: pd.Series, seed: int = 0, also: Sequence[pd.Series] = ()) -> SlowRuns:
+def slow_runs(
+    costs: pd.Series, seed: int = 0, also: Sequence[pd.Series] = (), sure: float = SURE
+) -> SlowRuns:
     """Which of some runs are slow, and when they come.
 
     Parameters
@@ -84,6 +86,8 @@ def slow_runs(costs: pd.Series, seed: int = 0, also: Sequence[pd.Series] = ()) -
     also
         What may tell classes apart where other load hides them in the costs: user time, lines
         printed, other output. Such a class counts if it costs more (one-sided rank test).
+    sure
+        Largest p of that test.
 
     Returns
     -------
@@ -98,7 +102,8 @@ def slow_runs(costs: pd.Series, seed: int = 0, also: Sequence[pd.Series] = ()) -
     '6 of 24 runs are slow (+88 %, every 4th run).'
     """
     found = (_classed(values, seed) for values in (costs, *also))
-    classes = [slow for slow in found if slow.any() and not slow.all() and _costs_more(costs, slow)]
+    parted = [slow for slow in found if slow.any() and not slow.all()]
+    classes = [slow for slow in parted if _costs_more(costs, slow, sure)]
     slow = max(classes, key=lambda slow: _between(costs, slow), default=None)
     if slow is None:
         return slowest_quarter(costs)
@@ -127,12 +132,12 @@ def _classed(values: pd.Series, seed: int) -> pd.Series:
     return high
 
 
-def _costs_more(costs: pd.Series, slow: pd.Series) -> bool:
+def _costs_more(costs: pd.Series, slow: pd.Series, sure: float) -> bool:
     """Whether the runs of a class cost more than the others, beyond chance; all of them: yes."""
     inside, outside = costs[slow], costs[~slow]
     if inside.min() > outside.max():  # a single one, too
         return True
-    return bool(mannwhitneyu(inside, outside, alternative="greater").pvalue < SURE)
+    return bool(mannwhitneyu(inside, outside, alternative="greater").pvalue < sure)
 
 
 def _between(costs: pd.Series, slow: pd.Series) -> float:
@@ -173,6 +178,7 @@ def who_took_it(
     counters: pd.DataFrame | None = None,
     slow: pd.Series | None = None,
     seed: int = 0,
+    explains: float = EXPLAINS,
 ) -> pd.DataFrame:
     """What separates slow runs from the others, by name.
 
@@ -189,6 +195,8 @@ def who_took_it(
         Which runs are slow; None: `slow_runs`.
     seed
         Seed of the permutations.
+    explains
+        Share of the excess from which on a name explains something.
 
     Returns
     -------
@@ -198,8 +206,8 @@ def who_took_it(
     NaN for a counter), `above` (chance that a slow run has more than another), `spearman` (with the
     costs) and `p_value`. That of a counter is of the largest distance of `above` from ½, when the
     slow runs are chosen at random; that of a name of the largest correlation of its ms with the
-    costs, when these are permuted, among the names that vary enough to explain a fifth (the others
-    have none). First come names that explain a fifth of the excess, by what they explain.
+    costs, when these are permuted, among the names that vary enough to explain so much (the others
+    have none). First come names that explain so much of the excess, by what they explain.
 
     Examples
     --------
@@ -227,7 +235,7 @@ def who_took_it(
     table["spearman"] = ranks.corrwith(costs.rank()).fillna(0).to_numpy()
     table["p_value"] = np.nan
     chance = np.random.default_rng(seed)
-    varies = values.std().to_numpy() >= EXPLAINS * 1e3 * costs.std()
+    varies = values.std().to_numpy() >= explains * 1e3 * costs.std()
     named = of_trace.to_numpy() & varies
     if named.any():
         ms = values.loc[:, named].to_numpy()
@@ -236,7 +244,7 @@ def who_took_it(
         ranked = ranks.loc[:, ~of_trace.to_numpy()].to_numpy()
         apart = _p_values(lambda slow: np.abs(_above(ranked, slow) - 0.5), slow_, chance)
         table.loc[~of_trace, "p_value"] = apart
-    return best_first(table)
+    return best_first(table, explains)
 
 
 def _contrasted(values: pd.DataFrame, slow: np.ndarray) -> pd.DataFrame:
@@ -265,15 +273,17 @@ def _correlations(values: np.ndarray, costs: np.ndarray) -> np.ndarray:
     return (costs - costs.mean()) @ apart / scale
 
 
-def best_first(table: pd.DataFrame) -> pd.DataFrame:
-    """First what explains a fifth of the excess, by how much; then what separates best."""
-    first = table["explained_share"].fillna(0) >= EXPLAINS
+def best_first(table: pd.DataFrame, explains: float) -> pd.DataFrame:
+    """First what explains so much of the excess, by how much; then what separates best."""
+    first = table["explained_share"].fillna(0) >= explains
     seen = (table["above"] - 0.5).abs().to_numpy()
     order = np.lexsort((-seen, -table["explained_share"].where(first, 0).to_numpy(), ~first))
     return table.iloc[order].reset_index(drop=True)
 
 
-def counters_of(runs: pd.DataFrame, slow: pd.Series, consequences: Collection[str]) -> pd.DataFrame:
+def counters_of(
+    runs: pd.DataFrame, slow: pd.Series, consequences: Collection[str], alike: float = ALIKE
+) -> pd.DataFrame:
     """Counters of runs that may say more than that a run was longer.
 
     Parameters
@@ -284,10 +294,12 @@ def counters_of(runs: pd.DataFrame, slow: pd.Series, consequences: Collection[st
         Which runs are slow.
     consequences
         Columns that merely follow from a longer run.
+    alike
+        So small a difference explains nothing, as a share.
 
     Returns
     -------
-    Numeric columns whose median in the slow runs is a tenth from that of the others, or more; a
+    Numeric columns whose median in the slow runs is so far from that of the others, or more; a
     total only where the slow runs have more of it per second, too, or less in both: one that grows
     with the time, and one that is the same in all runs, says nothing.
     """
@@ -301,7 +313,7 @@ def counters_of(runs: pd.DataFrame, slow: pd.Series, consequences: Collection[st
     rates = [f"{name}_per_s" for name in totals]
     kept = numbers.drop(columns=[*rates, *(set(totals) - set(agree))])
     theirs, usual = kept[slow.to_numpy()].median(), kept[~slow.to_numpy()].median()
-    return kept.loc[:, ~(theirs - usual).abs().lt(ALIKE * usual.abs())]
+    return kept.loc[:, ~(theirs - usual).abs().lt(alike * usual.abs())]
 
 
 def output_of(runs: pd.DataFrame) -> pd.DataFrame:

@@ -36,7 +36,7 @@ from ...tracing import Tracer, noise_summary, read_traces
 from ...workloads import Workload
 from ..cause_proof import CauseProof, dose_table, prove_cause
 from .plan import FEWEST_REPLAYED, TimePlan, plan_study
-from .took import Took, took_of
+from .took import Thresholds, Took, took_of
 
 
 def study_folder(workload: Workload) -> Path:
@@ -111,6 +111,7 @@ class Steps:
     ):
         self.workload, self.folder = workload, Path(folder or study_folder(workload))
         self.seconds, self.runs, self.risk, self.seed = seconds, runs, risk, seed
+        self.thresholds = Thresholds()
 
     @cached_property
     def command(self) -> str:
@@ -175,7 +176,7 @@ class Steps:
         runs = self.traced.runs
         if not self.traced.is_program:
             runs = runs[runs["cell"] == "untraced"]
-        return took_of(runs, self.folder / "traced", self.outcome, self.seed)
+        return took_of(runs, self.folder / "traced", self.outcome, self.seed, self.thresholds)
 
     def notes(self, step: str = "") -> list[str]:
         """How many runs failed, or left others running: of a step's folder, or of all so far."""

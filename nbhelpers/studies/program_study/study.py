@@ -20,6 +20,7 @@ from ...mitigation.knowledge import factor_of
 from ..cause_proof import CauseProof
 from .steps import Steps
 from .summary import DOSE, REMOVED, REPLAYED, SEEN, next_command
+from .took import Thresholds
 from .verdicts import CANNOT, QUESTIONS, Verdict, find_verdict, percent
 
 OF_CPUS = ("cpu-contention", "real-time-tasks")  # factors whose doses take CPUs
@@ -108,6 +109,12 @@ class ProgramStudy(Steps):
             f"{verdict.question} **{verdict.answer or 'Measured'}**: {verdict.sentence}"
             for verdict in map(self.verdict, about)
         ]
+
+    def judge_by(self, **thresholds: float) -> None:
+        """Judge who took the time by other `Thresholds`."""
+        self.thresholds = Thresholds(**thresholds)
+        for name, known in (("took", vars(self)), ("who", self._found)):
+            known.pop(name, None)
 
     def missing(self, step: str) -> str:
         """Why a step cannot be done here; empty: it can, and its data are there now.

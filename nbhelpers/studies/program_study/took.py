@@ -13,11 +13,13 @@ from ...account import owned_ms
 from ...account.path import PROGRAM
 from ...attribution import slow_runs, who_took_it
 from ...attribution.who import (
+    ALIKE,
     CHANCE,
     COMPUTED,
     EXPLAINS,
     FEWEST,
     NOT_OF_TRACE,
+    SURE,
     SlowRuns,
     best_first,
     counters_of,
@@ -37,11 +39,36 @@ _WORK = {
     "io_write_chars": "wrote {} times as many bytes",
     "minor_faults": "touched {} times as many new pages",
 }
-MOST, APART = 0.5, 0.2  # shares: of the excess, and of what slow runs lost, that others lost
 SLOWER_CPU = "a slower CPU or memory"
 SPEEDS = ["latency", "throughput", "memory"]  # of the probe
 FEWEST_SLOW = 3
 _LONGER = 1.05  # of user time: it is said
+
+
+@dataclass(frozen=True)
+class Thresholds:
+    """What counts as an explanation of slow runs.
+
+    Parameters
+    ----------
+    explains
+        Share of what they took longer from which on a name comes before all counters.
+    most, others
+        A name with so large a share needs no p, where no other run lost so large a share of it.
+    chance
+        Largest p of anything else.
+    alike
+        Counters that differ by a smaller share explain nothing.
+    sure
+        Largest p of a class that its user time or its output shows, that it costs more.
+    """
+
+    explains: float = EXPLAINS
+    most: float = 0.5
+    others: float = 0.2
+    chance: float = CHANCE
+    alike: float = ALIKE
+    sure: float = SURE
 
 
 @dataclass(frozen=True)
@@ -63,6 +90,8 @@ class Took:
     speed
         How fast the loop of the speed probe ran beside the slow ones, of its speed beside the
         others; NaN: no slower, beyond chance.
+    thresholds
+        By which it was judged.
     """
 
     slow: SlowRuns
@@ -71,6 +100,7 @@ class Took:
     user_s: tuple[float, float]
     printed: str = ""
     speed: float = float("nan")
+    thresholds: Thresholds = Thresholds()
 
     @property
     def best(self) -> pd.Series | None:
@@ -120,9 +150,9 @@ class Took:
 
     @property
     def _second(self) -> pd.Series | None:
-        """Who had a fifth of it beside a CPU or a program that took longer; None: nobody."""
+        """Who explains some of it beside a CPU or a program that took longer; None: nobody."""
         others = ~self.table["part"].isin([*COMPUTED, *NOT_OF_TRACE])
-        named = others & (self.table.get("explained_share", 0) >= EXPLAINS)
+        named = others & (self.table.get("explained_share", 0) >= self.thresholds.explains)
         is_computed = self.best is not None and self.best["part"] in COMPUTED
         return self._first(named) if is_computed else None
 
@@ -140,7 +170,7 @@ class Took:
             return ""
         known = self.table[self.table["name"].isin(_WORK) & (self.table["part"] == "counter")]
         times = known["slow_low"] / known["others_high"].where(known["others_high"] > 0)
-        more = known[(times > _LONGER) & (known["p_value"] <= CHANCE)]
+        more = known[(times > _LONGER) & (known["p_value"] <= self.thresholds.chance)]
         if more.empty or not self.slow.is_class:
             return ""
         first = times[more.index].idxmax()
@@ -150,14 +180,17 @@ class Took:
     def _first(self, chosen: pd.Series) -> pd.Series | None:
         if self.table.empty:
             return None
-        plain = self.table.get("explained_share", 0) >= MOST  # the path's own sum: no chance in it
-        plain &= self.table["others_high"] < APART * self.table["slow_high"]
+        limits = self.thresholds
+        plain = self.table.get("explained_share", 0) >= limits.most  # a sum of the path: no chance
+        plain &= self.table["others_high"] < limits.others * self.table["slow_high"]
         plain &= ~self.table["part"].isin([*COMPUTED, *NOT_OF_TRACE])
-        shown = self.table[chosen & (plain | (self.table["p_value"] <= CHANCE))]
+        shown = self.table[chosen & (plain | (self.table["p_value"] <= limits.chance))]
         return None if shown.empty else shown.iloc[0]
 
 
-def took_of(runs: pd.DataFrame, folder: Path, outcome: Outcome, seed: int) -> Took:
+def took_of(
+    runs: pd.DataFrame, folder: Path, outcome: Outcome, seed: int, thresholds: Thresholds
+) -> Took:
     """What the slow ones of some runs lost.
 
     Parameters
@@ -168,37 +201,44 @@ def took_of(runs: pd.DataFrame, folder: Path, outcome: Outcome, seed: int) -> To
         Of their campaign.
     outcome, seed
         What they are judged by; seed of the nulls.
+    thresholds
+        What counts as an explanation.
     """
     runs = runs.set_index("run")
     traced = runs[runs["cell"] == "traced"]
     lost_ms = owned_ms(folder / "traces", traced.reset_index(), folder / "speed")
     costs = _costs(runs, outcome)
-    slow = _slow(runs, costs, seed)
-    names = who_took_it(traced["region_seconds"], lost_ms, None, slow.slow[traced.index], seed)
-    if slow.slow[traced.index].sum() < FEWEST_SLOW:  # one or two outliers hide what all lose
-        quarter = slowest_quarter(costs)
-        of_all = who_took_it(
-            traced["region_seconds"], lost_ms, None, quarter.slow[traced.index], seed
+    found = _slow(runs, costs, seed, thresholds.sure)
+    is_few = found.slow[traced.index].sum() < FEWEST_SLOW  # one or two hide what all lose
+    for slow in (slowest_quarter(costs), found) if is_few else (found,):
+        of_traced = slow.slow[traced.index]
+        names = who_took_it(
+            traced["region_seconds"], lost_ms, None, of_traced, seed, thresholds.explains
         )
-        if (
-            len(of_all)
-            and of_all["p_value"].iloc[0] <= CHANCE / 2
-            and of_all["part"].iloc[0] not in COMPUTED
-        ):
-            slow, names = quarter, of_all
-    counters = counters_of(rates(runs), slow.slow, consequences())
+        if len(names) and _is_named(names.iloc[0], thresholds.chance):
+            break
+    counters = counters_of(rates(runs), slow.slow, consequences(), thresholds.alike)
     if len(lost_ms.columns):  # the trace has interrupts and waits by name, with their time
         counters = counters.drop(columns=counters.filter(regex="^((soft)?irq|idle_state)_"))
-    rest = who_took_it(runs["region_seconds"], output_of(runs), counters, slow.slow, seed)
-    found = [part for part in (names, rest) if len(part)]
-    table = pd.concat(found) if found else names
-    if found:  # of two searches, each with its own null
-        table = best_first(table.assign(p_value=(2 * table["p_value"]).clip(upper=1)))
-    speed = _speed(traced.reset_index(), slow.slow[traced.index], folder / "speed")
-    return Took(slow, lost_ms, table, _user_s(runs, slow.slow), _printed(runs, seed), speed)
+    rest = who_took_it(
+        runs["region_seconds"], output_of(runs), counters, slow.slow, seed, thresholds.explains
+    )
+    parts = [part for part in (names, rest) if len(part)]
+    table = pd.concat(parts) if parts else names
+    if parts:  # of two searches, each with its own null
+        table = table.assign(p_value=(2 * table["p_value"]).clip(upper=1))
+        table = best_first(table, thresholds.explains)
+    speed = _speed(traced.reset_index(), of_traced, folder / "speed", thresholds.chance)
+    printed = _printed(runs, seed, thresholds.sure)
+    return Took(slow, lost_ms, table, _user_s(runs, slow.slow), printed, speed, thresholds)
 
 
-def _speed(traced: pd.DataFrame, slow: pd.Series, folder: Path) -> float:
+def _is_named(best: pd.Series, chance: float) -> bool:
+    """Whether somebody else had the time, beyond the chance of two searches."""
+    return bool(best["p_value"] <= chance / 2 and best["part"] not in COMPUTED)
+
+
+def _speed(traced: pd.DataFrame, slow: pd.Series, folder: Path, chance: float) -> float:
     """How fast the probe's loop ran beside slow runs, of its speed beside the others; the lowest of
     core and memory, where it follows the run times.
     """
@@ -210,8 +250,8 @@ def _speed(traced: pd.DataFrame, slow: pd.Series, folder: Path) -> float:
     seconds = traced.set_index("run")["region_seconds"][speeds.index]
     ratios = speeds[slow[speeds.index]].median() / speeds[~slow[speeds.index]].median()
     for name, speed in speeds.items():
-        chance = spearmanr(speed, seconds, alternative="less").pvalue
-        if not chance < CHANCE / len(SPEEDS):
+        p_value = spearmanr(speed, seconds, alternative="less").pvalue
+        if not p_value < chance / len(SPEEDS):
             ratios[name] = float("nan")
     return float(ratios.min())
 
@@ -221,12 +261,12 @@ def _user_s(runs: pd.DataFrame, slow: pd.Series) -> tuple[float, float]:
     return by_class.get(True, 0.0), by_class.get(False, 0.0)
 
 
-def _printed(runs: pd.DataFrame, seed: int) -> str:
+def _printed(runs: pd.DataFrame, seed: int, sure: float = SURE) -> str:
     """Which runs print more lines: where other load hides it, a larger input shows here alone."""
     if "output_lines" not in runs or runs["output_lines"].min() < 1:
         return ""
     lines = runs["output_lines"].astype(float)
-    found = slow_runs(lines, seed)
+    found = slow_runs(lines, seed, sure=sure)
     if not found.is_class:
         return ""
     more, usual = (f"{lines[part].median():,.0f}" for part in (found.slow, ~found.slow))
@@ -244,9 +284,9 @@ def _costs(runs: pd.DataFrame, outcome: Outcome) -> pd.Series:
     return costs * costs.median() / costs.groupby(runs["cell"]).transform("median")
 
 
-def _slow(runs: pd.DataFrame, costs: pd.Series, seed: int) -> SlowRuns:
+def _slow(runs: pd.DataFrame, costs: pd.Series, seed: int, sure: float) -> SlowRuns:
     """Which runs are slow, by their costs or by what they did."""
     also = [runs[name].astype(float) for name in ("user_s", "output_lines") if name in runs]
     # a time that is printed has more digits in a long run: its bytes make no class
     also += [values for (_, name), values in output_of(runs).items() if name != "bytes"]
-    return slow_runs(costs, seed, also)
+    return slow_runs(costs, seed, also, sure)

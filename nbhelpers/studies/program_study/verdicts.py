@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from ... import places
-from ...attribution.who import CHANCE, NOT_OF_TRACE
+from ...attribution.who import NOT_OF_TRACE
 from ...errors import InputError, NoisebookError, Unavailable
 from ...measurement import region_seconds
 from ...mitigation import explain_factor, mitigations
@@ -140,7 +140,7 @@ def _spread(steps: Steps) -> Verdict:
 
 def _who(steps: Steps) -> Verdict:
     """The name that had most of what the slow runs took longer; a counter where there is none."""
-    took = steps.took
+    took, chance = steps.took, steps.thresholds.chance
     runs, said = len(took.slow.slow), took.slow.sentence()
     if took.table.empty:
         return _found("no", said, n=runs)
@@ -148,9 +148,9 @@ def _who(steps: Steps) -> Verdict:
     if best is None:
         least = took.table["p_value"].min()
         rest = "Nothing that was recorded separates them beyond chance."
-        p_value = f"p = {least:.3f}, " if least > CHANCE else ""
+        p_value = f"p = {least:.3f}, " if least > chance else ""
         return _found("no", f"{said} {rest} {p_value}n = {runs}.{took.printed}", n=runs)
-    p_value = f"p = {best['p_value']:.3f}, " if best["p_value"] <= CHANCE else ""
+    p_value = f"p = {best['p_value']:.3f}, " if best["p_value"] <= chance else ""
     sentence = f"{said} {took.words()} {p_value}n = {runs}."
     if best["part"] in NOT_OF_TRACE:
         return _found("yes", sentence, n=runs)
