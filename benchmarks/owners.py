@@ -31,7 +31,9 @@ from _c_programs import build
 from nbhelpers.account import owned_ms
 from nbhelpers.measurement import Attachment, Campaign, Cell, finished, metrics
 from nbhelpers.speed import SpeedProbe
-from nbhelpers.tracing import Tracer, read_states
+from nbhelpers.tracing import Tracer
+from nbhelpers.tracing.campaign import STATES as OF_THREADS
+from nbhelpers.tracing.campaign import each_recording
 from nbhelpers.workloads import nbody, program
 
 WORKLOADS = Path(__file__).parents[1] / "workloads"
@@ -167,7 +169,7 @@ def excess(wide: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
 
 def by_threads(folder: Path, runs: pd.DataFrame) -> pd.DataFrame:
     """The plain way: the states of all threads added up, ms."""
-    states = read_states(folder, runs)
+    states = pd.concat([one[OF_THREADS] for one in each_recording(folder, runs)])
     states["ms"] = (states["end_ns"] - states["start_ns"]) / 1e6
     part = states["state"].replace(STATES)
     return states.pivot_table("ms", "run", part, "sum", fill_value=0.0)

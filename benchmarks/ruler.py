@@ -25,7 +25,9 @@ from _planted_kinds import Neighbour
 from nbhelpers.measurement import Attachment, run_once
 from nbhelpers.speed import SpeedProbe
 from nbhelpers.speed.ruler import slowness
-from nbhelpers.tracing import Tracer, read_states
+from nbhelpers.tracing import Tracer
+from nbhelpers.tracing.campaign import STATES as OF_THREADS
+from nbhelpers.tracing.campaign import each_recording
 from nbhelpers.workloads import Workload
 
 WORKLOADS = Path(__file__).parents[1] / "workloads"
@@ -86,7 +88,8 @@ def truth_of(pieces: pd.DataFrame, chunks: pd.DataFrame) -> np.ndarray:
 def report(folder: Path, kind: str, options) -> None:
     runs, chunks = measure(folder, kind, options)
     place = folder / kind
-    states = read_states(place / "traces", runs)
+    recordings = each_recording(place / "traces", runs)
+    states = pd.concat([one[OF_THREADS] for one in recordings], ignore_index=True)
     pieces = slowness(place, runs, states[states["state"] == "runnable"])
     pieces = pieces.assign(truth=truth_of(pieces, chunks)).dropna()
     rival = runs.set_index("run")["cpu_ns"]

@@ -48,13 +48,10 @@ def taken_times(
     return joined_losses([whole, held.rename(columns={"ns": "lost_ns"}).assign(cause="kernel")])
 
 
-def when_running(states: pd.DataFrame) -> pd.DataFrame:
-    """From when on each thread ran on which CPU."""
-    return states.loc[states["state"] == "running", ["run", "thread", "start_ns", "cpu"]]
-
-
 def longer_calls(slower: pd.DataFrame, ran: pd.DataFrame) -> pd.DataFrame:
-    """What pieces of calls took longer, on the CPU on which their thread ran in their middle."""
+    """What pieces of calls took longer, on the CPU on which their thread ran in their middle;
+    `ran`: from when on each ran on which CPU.
+    """
     slower = slower.assign(middle=(slower["start_ns"] + slower["end_ns"]) // 2)
     on = pd.merge_asof(
         slower.astype({"run": "int64", "thread": "int64"}).sort_values("middle"),

@@ -11,7 +11,7 @@ from ..speed import read_waits
 from ..speed.ruler import slowness
 from ..tracing.campaign import EVENTS, OWNERS, STATES, STOLEN, each_recording
 from .edges import Edges
-from .losses import joined_losses, longer_calls, taken_times, when_running
+from .losses import joined_losses, longer_calls, taken_times
 from .owners import owners_of_path, with_speed, without_cpu
 from .path import BARRIER, PROGRAM, UNSEEN, critical_path
 
@@ -81,17 +81,14 @@ def owned_and_lost(
     recordings, throttled_ns = each_recording(folder, runs), _throttled_ns(runs)
     found, lost, ran = [], [], []
     while batch := list(islice(recordings, TOGETHER)):
-        tables = {
-            name: pd.concat([one[name] for one in batch], ignore_index=True)
+        tables = [
+            pd.concat([one[name] for one in batch], ignore_index=True)
             for name in (STATES, EVENTS, STOLEN, OWNERS)
-        }
-        found.append(_of_runs(tables, waits, throttled_ns))
+        ]
+        found.append(_of_runs(*tables, waits, throttled_ns))
         if edges is not None:
-            states, events, stolen, had = (
-                tables[name] for name in (STATES, EVENTS, STOLEN, OWNERS)
-            )
-            lost.append(taken_times(states, events, stolen, had, edges, runs))
-            ran.append(when_running(states))
+            lost.append(taken_times(*tables, edges, runs))
+            ran.append(tables[0].query("state == 'running'")[["run", "thread", "start_ns", "cpu"]])
     if not found:
         nobody = pd.MultiIndex.from_arrays([[], []], names=["part", "owner"])
         nothing = pd.DataFrame(index=pd.Index(runs["run"], name="run"), columns=nobody, dtype=float)
@@ -147,12 +144,14 @@ def owned_by_threads(
 
 
 def _of_runs(
-    tables: Mapping[str, pd.DataFrame],
+    of_threads: pd.DataFrame,
+    events: pd.DataFrame,
+    stolen: pd.DataFrame,
+    had: pd.DataFrame,
     waits: pd.DataFrame | None,
     throttled_ns: Mapping[int, float],
 ) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
     """The owners of the runs' paths, the paths, and when their threads were without their CPU."""
-    of_threads, events, stolen, had = (tables[name] for name in (STATES, EVENTS, STOLEN, OWNERS))
     runs = of_threads["run"].unique()
     path = critical_path(of_threads, None if waits is None else waits[waits["run"].isin(runs)])
     quota_ns = {run: throttled_ns[run] for run in runs if run in throttled_ns}

@@ -37,7 +37,7 @@ def owners_of_path(
     path
         `critical_path` of the runs.
     cpu_owners
-        Who had each CPU (`nbhelpers.tracing.states.cpu_owners`).
+        Who had each CPU (`nbhelpers.tracing.campaign.read_owners`).
     events
         Noise events (`read_traces`), of which interrupts, softirqs and NMIs count here.
     stolen

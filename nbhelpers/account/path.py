@@ -33,7 +33,7 @@ def critical_path(states: pd.DataFrame, waits: pd.DataFrame | None = None) -> pd
     Parameters
     ----------
     states
-        What threads did (`nbhelpers.tracing.states.thread_states`) in one or more runs.
+        What threads did (`nbhelpers.tracing.states.tables_of_recording`) in one or more runs.
     waits
         When OpenMP threads worked and waited (`nbhelpers.speed.read_waits`), for those that wait
         without leaving the CPU; None or no rows: by wake-ups alone.
@@ -118,23 +118,14 @@ class _Walk:
             if step is None:
                 return
             piece, other = step
-            if piece is None and thread in passed:
-                piece, other = self._stays(thread, now), thread
+            if piece is None and thread in passed:  # it waits for one that waits for it
+                piece, other = next(self._leaves(thread, 0, now, STARTED)), thread
             passed.add(thread)
             thread = other
             if piece:
                 yield piece
                 now = piece[0]
                 passed.clear()
-
-    def _stays(self, thread: int, now: int) -> tuple:
-        """The piece of a thread that waits for one that waits for it."""
-        known = self.threads.get(thread)
-        row = known.at(now) if known else None
-        if known is None or row is None:
-            return (0, now, thread, -1, "waiting", STARTED)
-        why = known.itself(row, ("waiting", BARRIER))
-        return (known.start[row], now, thread, known.cpu[row], *why)
 
     def _last(self, now: int) -> int:
         """Who ran last; of several the first."""
@@ -164,15 +155,15 @@ class _Walk:
                 best, last = other, min(of_ends[row], now)
         return (best, last) if best != thread else (thread, now)
 
-    def _leaves(self, thread: int, since: int, now: int) -> Iterator[tuple]:
+    def _leaves(self, thread: int, since: int, now: int, unknown: str = BARRIER) -> Iterator[tuple]:
         """The way out of a barrier, from the last arrival on; who has no CPU can't leave it."""
         known = self.threads.get(thread)
         while now > since:
             row = known.at(now) if known else None
-            start, cpu, why = since, -1, ("waiting", BARRIER)
+            start, cpu, why = since, -1, ("waiting", unknown)
             if known is not None and row is not None:
                 start, cpu = max(since, known.start[row]), known.cpu[row]
-                why = known.itself(row, why)
+                why = known.itself(row, ("waiting", BARRIER))
             yield (start, now, thread, cpu, *why)
             now = start
 

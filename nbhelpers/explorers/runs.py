@@ -54,7 +54,7 @@ def explore_runs(
         Who had the time of each run's critical path (`nbhelpers.account.owned_ms`).
     had
         Who had each CPU in some of the runs, the time lines: `run`, `cpu`, `start_ns`, `end_ns`,
-        `name`, `is_program` (`nbhelpers.tracing.states.cpu_owners`); may have no rows.
+        `name`, `is_program` (`nbhelpers.tracing.campaign.read_owners`); may have no rows.
     cutoff
         Seconds from which on a run is slow; None: the upper quartile.
 

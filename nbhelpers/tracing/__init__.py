@@ -10,7 +10,7 @@ from .. import lazily
 
 if TYPE_CHECKING:
     from .cache import cached_detours
-    from .campaign import each_trace, read_states, read_traces, stolen_times
+    from .campaign import each_trace, read_traces, stolen_times
     from .cost import event_costs
     from .detours import DetourTracer, detour_workload, read_detours_run, record_detours
     from .hypervisor import with_stolen_time

@@ -22,15 +22,13 @@ _LARGEST_RECORD = 4096
 @dataclass(frozen=True)
 class Field:
     """One field of a record: offset and size in bytes; `located` fields hold offset and length of a
-    text.
+    text, the offset from the record ("data"), or from the end of the field ("relative").
     """
 
     offset: int
     size: int
     signed: bool
-    located: (
-        str  # "", "data" (offset from the record) or "relative" (offset from the end of the field)
-    )
+    located: str
 
 
 @dataclass(frozen=True)
@@ -81,13 +79,8 @@ def _name(declared: str) -> str:
 
 
 def _field(declared: str, offset: str, size: str, signed: str) -> Field:
-    located = (
-        "data"
-        if declared.startswith("__data_loc")
-        else "relative"
-        if declared.startswith("__rel_loc")
-        else ""
-    )
+    kinds = {"__data_loc": "data", "__rel_loc": "relative"}
+    located = kinds.get(declared.partition(" ")[0], "")
     return Field(int(offset), int(size), signed == "1", located)
 
 

@@ -4,7 +4,7 @@ scheduling policies.
 Owns the mapping from a kernel event to the policy and priority that a replay of it must have.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 import pandas as pd
@@ -57,14 +57,9 @@ def noise_events(columns: dict, **attrs: object) -> pd.DataFrame:
         {name: np.asarray(columns[name], dtype=np.int64) for name in _INTEGERS if name in columns}
     )
     table["run"] = columns.get("run", 0)
-    table["kind"] = _categories(columns["kind"], KINDS)
-    table["policy"] = _categories(columns["policy"], POLICIES)
-    table["interrupted"] = _categories(columns["interrupted"], INTERRUPTED)
-    source = (
-        columns["source"]
-        if isinstance(columns["source"], pd.Categorical)
-        else pd.Categorical(columns["source"])
-    )
+    for name, known in (("kind", KINDS), ("policy", POLICIES), ("interrupted", INTERRUPTED)):
+        table[name] = pd.Categorical(columns[name], categories=known)
+    source = pd.Categorical(columns["source"])
     table["source"] = unite_texts([source.remove_unused_categories()])
     table = table[list(COLUMNS)].sort_values(
         ["start_ns", "cpu", "end_ns"], kind="stable", ignore_index=True
@@ -80,12 +75,6 @@ def rows_by_cpu(cpu: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
     order = np.argsort(cpu, kind="stable")
     numbers, begins = np.unique(cpu[order], return_index=True)
     yield from zip(numbers.tolist(), np.split(order, begins[1:]))
-
-
-def _categories(values: Iterable, known: tuple[str, ...]) -> pd.Categorical:
-    return (
-        values if isinstance(values, pd.Categorical) else pd.Categorical(values, categories=known)
-    )
 
 
 def unite_texts(parts: list[pd.Categorical]) -> pd.Categorical:
@@ -168,7 +157,6 @@ def policy_of(kernel_priority: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     fifo, fair, deadline = (
         POLICIES.index(f"SCHED_{name}") for name in ("FIFO", "OTHER", "DEADLINE")
     )
-    code = np.select([prio < 0, prio < 100], [deadline, fifo], fair)
-    return code, np.select(
-        [prio < 0, prio < 100], [0, np.clip(99 - prio, 1, 99)], np.clip(prio - 120, -20, 19)
-    )
+    is_early = [prio < 0, prio < 100]
+    priority = np.select(is_early, [0, np.clip(99 - prio, 1, 99)], np.clip(prio - 120, -20, 19))
+    return np.select(is_early, [deadline, fifo], fair), priority

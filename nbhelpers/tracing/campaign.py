@@ -15,7 +15,6 @@ import joblib
 import numpy as np
 import pandas as pd
 
-from ..empty import because
 from ..errors import InputError, LostEvents
 from ..measurement.table import region_notes
 from ..places import results
@@ -144,18 +143,8 @@ def stolen_times(folder: str | Path, runs: pd.DataFrame) -> pd.DataFrame:
     return joined
 
 
-def read_states(folder: str | Path, runs: pd.DataFrame) -> pd.DataFrame:
-    """What each thread of the program did in all finished runs (`thread_states`), one below the
-    other; no rows, with the reason, where a run was not recorded by tracepoints.
-    """
-    tables = [tables[STATES] for tables in each_recording(folder, runs)]
-    empty = {name: pd.Series(dtype=dtype) for name, dtype in states.COLUMNS.items()}
-    table = pd.concat(tables or [pd.DataFrame(empty)], ignore_index=True)
-    return because(table, states.NOT_RECORDED)
-
-
 def read_owners(folder: str | Path, runs: pd.DataFrame) -> pd.DataFrame:
-    """Who had each CPU in all finished runs (`cpu_owners`), one below the other.
+    """Who had each CPU in all finished runs (`tables_of_recording`), one below the other.
 
     Where they were not recorded by tracepoints the noise events stand for it: `name` is their
     source, and the program is not among them.

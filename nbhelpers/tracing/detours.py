@@ -106,7 +106,8 @@ def record_detours(
         raise InputError(
             f"fixed={fixed!r}", fix='choose fixed="work" (so long undisturbed) or fixed="time"'
         )
-    options = ["--for", fixed, "--capacity", str(_capacity(seconds))]
+    capacity = int(min(max(1 << 18, _DETOURS_A_SECOND * seconds), 1 << 26))
+    options = ["--for", fixed, "--capacity", str(capacity)]
     options += ["--threshold", str(int(threshold_ns))] if threshold_ns is not None else []
     content, words = _run_loop(seconds, cpus, options)
     header, threads, detours = _parse(content, "the detour loop")
@@ -156,10 +157,6 @@ def _run_loop(
         return path.read_bytes(), dict(
             word.split("=", 1) for word in done.stdout.splitlines()[-1].split() if "=" in word
         )
-
-
-def _capacity(seconds: float) -> int:
-    return int(min(max(1 << 18, _DETOURS_A_SECOND * seconds), 1 << 26))
 
 
 def detour_workload(seconds: float, folder: str | Path, fixed: str = "work") -> Workload:

@@ -1,7 +1,7 @@
 """What each thread of a program did, and who had each CPU: the states and the owners of a run.
 
-Owns the way from switches and wake-ups to the two tables. Pure below `thread_states` and
-`cpu_owners`, which read a recording. No model: each state is what the kernel recorded.
+Owns the way from switches and wake-ups to the two tables. Pure. No model: each state is what the
+kernel recorded.
 """
 
 from collections.abc import Iterator
@@ -14,7 +14,6 @@ from ._files import header_integer, header_integers
 from ._missing_switches import SWITCH, WAKE, WAKING, infer_switches
 from ._table import stacked
 from .netduration import FORK, IRQ, SOFTIRQS, with_children
-from .tracepoints import read_recording
 
 STATES = ("running", "runnable", "sleeping", "disk", "stopped")
 COLUMNS = {
@@ -51,65 +50,42 @@ _TIMERS = ("local_timer", "softirq:TIMER", "softirq:HRTIMER")
 _REMOTE = ("reschedule", "call_function", "call_function_single")
 
 
-def thread_states(path: str | Path) -> pd.DataFrame:
-    """What each thread of the program did, from a recording of tracepoints.
+def tables_of_recording(
+    header: dict, raw: pd.DataFrame, path: str | Path
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """What each thread of the program did, and who had each CPU.
 
     Parameters
     ----------
+    header, raw
+        What `read_recording` returned.
     path
-        A file that `Tracer` wrote.
+        Of the recording, for messages.
 
     Returns
     -------
-    One row an interval of a thread, sorted by `thread` and `start_ns`; a thread's rows follow each
-    other without a gap within its life, clipped to the timed region. `run`, `thread` (tid), `name`,
-    `start_ns`, `end_ns` (from the begin of the region), `state` (running, runnable, sleeping, disk,
-    stopped), `cpu` (where it ran or waits to run; −1 unknown), `woken_by` (tid of who ended a
-    sleep, or forked the thread; 0 an interrupt or the idle task, −1 unknown) and `woken_by_name`
-    (its name, ``timer``, ``irq:NAME`` or ``softirq:NAME``).
+    states
+        One row an interval of a thread, sorted by `thread` and `start_ns`; a thread's rows follow
+        each other without a gap within its life, clipped to the timed region. `run`, `thread`
+        (tid), `name`, `start_ns`, `end_ns` (from the begin of the region), `state` (running,
+        runnable, sleeping, disk, stopped), `cpu` (where it ran or waits to run; −1 unknown),
+        `woken_by` (tid of who ended a sleep, or forked the thread; 0 an interrupt or the idle task,
+        −1 unknown) and `woken_by_name` (its name, ``timer``, ``irq:NAME`` or ``softirq:NAME``).
+    owners
+        One row an interval of a CPU, sorted and without gaps, clipped to the timed region: `run`,
+        `cpu`, `start_ns`, `end_ns` (from its begin), `thread` (0 the idle task, −1 unknown),
+        `name`, `is_program`.
 
     Raises
     ------
-    LostEvents, InputError
-        The recording has losses, or is damaged.
+    InputError
+        A header that lacks a number.
 
     Notes
     -----
     A preempted thread is runnable at once, a sleeping one from its wake-up. Of a thread that was
     there when recording began the first record says what it did before.
     """
-    return tables_of_recording(*read_recording(path), path)[0]
-
-
-def cpu_owners(path: str | Path) -> pd.DataFrame:
-    """Who had each CPU, from a recording of tracepoints.
-
-    Parameters
-    ----------
-    path
-        A file that `Tracer` wrote.
-
-    Returns
-    -------
-    One row an interval of a CPU, sorted and without gaps, clipped to the timed region: `run`,
-    `cpu`, `start_ns`, `end_ns` (from its begin), `thread` (0 the idle task, −1 unknown), `name`,
-    `is_program`.
-
-    Raises
-    ------
-    LostEvents, InputError
-        The recording has losses, or is damaged.
-    """
-    return tables_of_recording(*read_recording(path), path)[1]
-
-
-# --- from records to states -----------------------------------------------------------------------
-
-
-def tables_of_recording(
-    header: dict, raw: pd.DataFrame, path: str | Path
-) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """`thread_states` and `cpu_owners` of what `read_recording` returned; messages name `path`."""
     start_ns, end_ns, on_ns, off_ns, run = (
         header_integer(header, name, path)
         for name in ("start_ns", "end_ns", "on_ns", "off_ns", "run")

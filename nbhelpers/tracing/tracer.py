@@ -66,18 +66,16 @@ class Tracer(Attachment):
         self._repaired: tuple[str, ...] = ()
         if recorded_only:
             source = _recorded_source(self.folder)
-        self.source = self._best_source() if source == "auto" else source
+        if source == "auto":
+            found = doctor()
+            source, self._repaired = found.capabilities.tracer, found.repaired
+        self.source = source
         self._recorder: Attachment = (
             DetourTracer(self.folder)
             if self.source == "detours"
             else _KERNELS[self.source](self.folder, buffer_kib)
         )
         self.identity = f"tracer {self.source}"
-
-    def _best_source(self) -> str:
-        found = doctor()
-        self._repaired = found.repaired
-        return found.capabilities.tracer
 
     def __repr__(self) -> str:
         return f"Tracer({self.source}, {self.folder})"

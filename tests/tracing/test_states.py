@@ -21,7 +21,8 @@ from nbhelpers.measurement import Attachment
 from nbhelpers.tracing import Tracer
 from nbhelpers.tracing.campaign import OWNERS, STATES, each_recording
 from nbhelpers.tracing.perfetto import write_perfetto
-from nbhelpers.tracing.states import cpu_owners, tables_of_recording, thread_states
+from nbhelpers.tracing.states import tables_of_recording
+from nbhelpers.tracing.tracepoints import read_recording
 
 from .test_missing_switches import row, switch, wake
 
@@ -31,7 +32,7 @@ BUSY = "end = time.thread_time() + {}\nwhile time.thread_time() < end: sum(range
 
 @pytest.mark.parametrize("path", TRACES[::40], ids=lambda path: path.name)
 def test_recorded_threads_run_where_they_have_the_cpu(path):
-    states, owners = thread_states(path), cpu_owners(path)
+    states, owners = tables_of_recording(*read_recording(path), path)
     for table, key in ((states, "thread"), (owners, "cpu")):
         following = table.groupby(key)["start_ns"].shift(-1)
         assert (following.isna() | (following == table["end_ns"])).all()
@@ -153,7 +154,7 @@ def test_perfetto_gets_what_was_recorded(tmp_path):
     runs = pd.DataFrame({"run": [int(path.name[4:10])], "status": "ok"})
     shown = json.loads(write_perfetto(path.parent, runs, tmp_path / "run.json").read_text())
     slices = pd.DataFrame([one for one in shown["traceEvents"] if one["ph"] == "X"])
-    states, owners = thread_states(path), cpu_owners(path)
+    states, owners = tables_of_recording(*read_recording(path), path)
     tables = {1: owners[owners["name"] != "idle"], 3: states}
     for number, table in tables.items():
         mine = slices[slices["pid"] == number]
