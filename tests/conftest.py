@@ -27,9 +27,6 @@ ALONE = (
     "faults",
     "injection",
     "machine",
-    "mitigation/test_actions.py",
-    "mitigation/test_proofs.py",
-    "mitigation/test_verification.py",
     "mpi/test_interrupted.py",
     "mpi/test_pingpong.py",
     "speed",
@@ -52,7 +49,10 @@ SHARED = (  # of these
     "machine/test_cpus.py",
     "machine/test_description.py",
     "machine/test_kernel_values.py",
+    "machine/test_lock.py",
+    "machine/test_privileged.py",
     "machine/test_provenance.py",
+    "machine/test_settings.py",
 )
 
 

@@ -36,7 +36,8 @@ def machine_state() -> dict[str, str]:
     state = {path: Path(path).read_text() for path in readable}
     for controller in ("cpu", "cpuset"):
         with contextlib.suppress(Unavailable):
-            found = groups.hierarchy(controller).folder.glob("*noisebook*")
+            mine = f"*noisebook-{os.getpid()}-*"  # others run campaigns meanwhile
+            found = groups.hierarchy(controller).folder.glob(mine)
             state[controller] = str(sorted(found))
     own = (
         Path("/proc/self/personality").read_text(),
