@@ -61,7 +61,6 @@ def limits_html(provenance: str, limits: Iterable[str]) -> str:
 def export_page(
     notebook_path: str | Path,
     html_path: str | Path,
-    title: str | None = None,
     hide_code: bool = False,
     contents: str | None = None,
 ) -> Path:
@@ -71,8 +70,6 @@ def export_page(
     ----------
     notebook_path
         Executed notebook; images in its folder that its text shows are embedded.
-    title
-        Title of the page; None = the notebook's first heading.
     hide_code
         Leave the code out; otherwise it is folded, and a switch shows it.
     contents
@@ -93,7 +90,7 @@ def export_page(
     behind their headings. The same notebook gives the same bytes.
     """
     notebook = _read(Path(notebook_path))
-    title = title or _first_heading(notebook) or Path(notebook_path).stem
+    title = _first_heading(notebook) or Path(notebook_path).stem
     navigation, top = _take_navigation(notebook), _take_top(notebook)
     notebook.cells = [part for cell in notebook.cells for part in _parts(cell)]
     body = _unique(_body(notebook, Path(notebook_path).parent, hide_code))

@@ -204,7 +204,6 @@ class Study:
         formats: Mapping[str, str] | None = None,
         why: str = "",
         note: str = "",
-        source: str = "",
         key: bool = False,
     ) -> "Shown":
         """Save a table with the results of this stage and show it; the paper repeats it.
@@ -218,8 +217,6 @@ class Study:
         note
             What the caption cannot know before the data are there, such as how many runs there
             are; shown beneath the table, and after the caption in the paper.
-        source
-            Whose data they are, such as ``"simulated"``; "": `source` of the study.
         key
             The table that the page is about, one of them: all others are folded.
         """
@@ -227,9 +224,7 @@ class Study:
 
         caption = self.caption(name)
         whole = f"{caption} {note}".strip()
-        record = save_table(
-            frame, name, whole, self.results, published, formats, why, source or self.source
-        )
+        record = save_table(frame, name, whole, self.results, published, formats, why, self.source)
         return Shown(record, record.caption.removeprefix(caption).strip(), key)
 
     def figure(
@@ -238,7 +233,6 @@ class Study:
         name: str,
         data: "DataFrame",
         note: str = "",
-        source: str = "",
     ) -> "Shown":
         """Save a figure with the results of this stage and show it; the paper repeats it.
 
@@ -248,15 +242,15 @@ class Study:
         ----------
         drawing, name, data
             The arguments of `nbhelpers.report.save_figure`.
-        note, source
-            The arguments of `table`. Without data the figure is the note.
+        note
+            As of `table`. Without data the figure is the note.
         """
         from .empty import because, why_empty
         from .report import Shown, save_figure
 
         caption = f"{self.caption(name)} {note}".strip()
         data = because(data, why_empty(data) or note)
-        record = save_figure(drawing, name, caption, data, self.results, source or self.source)
+        record = save_figure(drawing, name, caption, data, self.results, self.source)
         return Shown(record, note)
 
     def caption(self, name: str) -> str:

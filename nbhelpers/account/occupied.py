@@ -64,7 +64,10 @@ def occupied_intervals(
     kernel, taken = _kernel_pieces(events), _hypervisor_pieces(stolen)
     pieces = pd.concat([kernel, taken], ignore_index=True).astype(_PIECES)
     pieces = pieces.sort_values(["run", "cpu", "start_ns", "end_ns"], kind="stable")
-    ends_ns = {} if runs is None else _region_ends_ns(runs)
+    ends_ns: dict[int, int] = {}
+    if runs is not None:
+        lengths_ns = np.rint(region_seconds(runs).to_numpy() * 1e9).astype(np.int64)
+        ends_ns = dict(zip(runs["run"].tolist(), lengths_ns.tolist()))
     parts = [
         _of_cpu(on_cpu, edges, ends_ns) for _, on_cpu in pieces.groupby(["run", "cpu"], sort=True)
     ]
@@ -72,11 +75,6 @@ def occupied_intervals(
     if not parts:
         return pd.DataFrame({name: pd.Series(dtype=dtype) for name, dtype in COLUMNS.items()})
     return pd.concat(parts, ignore_index=True)[list(COLUMNS)].astype(COLUMNS)
-
-
-def _region_ends_ns(runs: pd.DataFrame) -> dict[int, int]:
-    lengths_ns = np.rint(region_seconds(runs).to_numpy() * 1e9).astype(np.int64)
-    return dict(zip(runs["run"].tolist(), lengths_ns.tolist()))
 
 
 def _kernel_pieces(events: pd.DataFrame) -> pd.DataFrame:
@@ -113,7 +111,8 @@ def _joined(pieces: pd.DataFrame, edges: Edges) -> pd.DataFrame:
     start_ns, thread = pieces["start_ns"].to_numpy(), pieces["thread"].to_numpy(bool)
     reach_ns = np.maximum.accumulate(pieces["end_ns"].to_numpy())
     of_kernel = (pieces["hypervisor_ns"] == 0).to_numpy()
-    first_ns = _first_ns(pieces, edges)
+    # what tells the length of the way in: net length of an interrupt; of a thread nothing
+    first_ns = np.where(thread, edges.short_us * 1e3, pieces["kernel_ns"].to_numpy())
     way_in_ns = edges.way_in_ns(first_ns, np.zeros(len(pieces), bool)) * of_kernel
     room_ns = start_ns[1:] - reach_ns[:-1]
     apart = room_ns >= way_in_ns[1:] + edges.way_out_ns(thread[:-1]) * of_kernel[:-1]
@@ -132,11 +131,6 @@ def _joined(pieces: pd.DataFrame, edges: Edges) -> pd.DataFrame:
             events=("of_kernel", "sum"),
         )
     )
-
-
-def _first_ns(pieces: pd.DataFrame, edges: Edges) -> np.ndarray:
-    """What tells the length of the way in: net length of an interrupt; of a thread nothing."""
-    return np.where(pieces["thread"], edges.short_us * 1e3, pieces["kernel_ns"].to_numpy())
 
 
 def _with_ways(table: pd.DataFrame, edges: Edges, end_ns: int | None) -> pd.DataFrame:

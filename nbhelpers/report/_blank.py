@@ -41,13 +41,13 @@ def or_blank(draw: Callable[Arguments, "Figure"]) -> Callable[Arguments, "Figure
     return drawn
 
 
-def blank_figure(why: str, width_in: float = COLUMN_IN) -> "Figure":
+def blank_figure(why: str) -> "Figure":
     """A figure of one sentence, such as "Nothing to draw: no run was traced"."""
     import matplotlib.pyplot as plt
 
     words = textwrap.fill(f"Nothing to draw: {why}.", _LETTERS)
     with style():
-        figure = plt.figure(figsize=(width_in, 0.4 + 0.16 * (1 + words.count("\n"))))
+        figure = plt.figure(figsize=(COLUMN_IN, 0.4 + 0.16 * (1 + words.count("\n"))))
         figure.text(0.02, 0.5, words, ha="left", va="center")
     return figure
 

@@ -26,7 +26,7 @@ _VERDICTS = {
 
 
 @or_blank
-def figure_findings(table: pd.DataFrame, width_in: float = PAGE_IN) -> "Figure":
+def figure_findings(table: pd.DataFrame) -> "Figure":
     """The papers' findings: each one's effect here with its 95 % interval; colour and marker say
     what became of it.
 
@@ -35,8 +35,6 @@ def figure_findings(table: pd.DataFrame, width_in: float = PAGE_IN) -> "Figure":
     table
         The table of `nbhelpers.studies.findings.findings_table`: `finding`, `verdict`,
         `effect_percent`, `low_percent`, `high_percent`.
-    width_in
-        Width of the figure at print size, in inches.
 
     Returns
     -------
@@ -48,21 +46,17 @@ def figure_findings(table: pd.DataFrame, width_in: float = PAGE_IN) -> "Figure":
     need_rows(table.dropna(subset="effect_percent"), "what the findings compare was not measured")
     table = table.reset_index(drop=True)
     with style():
-        figure, axes = plt.subplots(figsize=(width_in, 0.9 + 0.26 * len(table)))
+        figure, axes = plt.subplots(figsize=(PAGE_IN, 0.9 + 0.26 * len(table)))
         axes.axvline(0, color="black", linewidth=0.6)
         for verdict, look in _VERDICTS.items():
             rows = table[table["verdict"] == verdict]
             ends = rows[[f"{name}_percent" for name in ("effect", "low", "high")]]
             _draw_dots(axes, ends, rows.index, look, f"{verdict} ({len(rows)})")
-        axes.set_yticks(table.index, [_claim(text) for text in table["finding"]])
+        axes.set_yticks(table.index, [text.split(" (")[0] for text in table["finding"]])
         axes.set_ylim(len(table) - 0.5, -0.5)
         axes.set_xlabel("effect (%)")
         figure.legend(loc="outside upper right", ncols=3)
     return figure
-
-
-def _claim(text: str) -> str:
-    return text.split(" (")[0]
 
 
 @or_blank
@@ -74,7 +68,6 @@ def figure_dots(
     label: str = "slow-down",
     log: bool = True,
     mark: float | None = 1.0,
-    width_in: float = PAGE_IN,
 ) -> "Figure":
     """A line of dots a case, with 95 % intervals: applications under several noises, ours next to
     what was published.
@@ -92,8 +85,6 @@ def figure_dots(
         Whether the axis is logarithmic, where the values span enough.
     mark
         A thin line at this value; 1 is "not slowed down".
-    width_in
-        Width of the figure at print size, in inches.
 
     Returns
     -------
@@ -114,7 +105,7 @@ def figure_dots(
     places = names.map(order.index)
     with style():
         figure, axes = plt.subplots(
-            figsize=(width_in, 0.7 + (0.08 + 0.12 * len(groups)) * len(order))
+            figsize=(PAGE_IN, 0.7 + (0.08 + 0.12 * len(groups)) * len(order))
         )
         for number, group in enumerate(groups):
             chosen, look = table[table[by] == group], MARKED[number % len(MARKED)]
@@ -125,7 +116,7 @@ def figure_dots(
         axes.set_ylim(len(order) - 0.5, -0.5)
         axes.set_xlabel(label)
         if log:
-            _log_axis(axes, "x")
+            _log_axis(axes)
         if mark is not None:
             axes.axvline(mark, color="black", linewidth=0.6)
         if len(groups) > 1:
@@ -148,17 +139,16 @@ def _draw_dots(
     axes.errorbar(values, at, xerr=reach, **kind)
 
 
-def _log_axis(axes: Any, which: str) -> None:
+def _log_axis(axes: Any) -> None:
     """Logarithmic, unless what is drawn spans too little for it."""
     from matplotlib.ticker import FuncFormatter
 
-    low, high = getattr(axes.dataLim, f"interval{which}")
+    low, high = axes.dataLim.intervalx
     if low <= 0 or high / low < 5:
         return
-    getattr(axes, f"set_{which}scale")("log")
-    axis = getattr(axes, f"{which}axis")
-    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    axis.set_minor_formatter(
+    axes.set_xscale("log")
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.xaxis.set_minor_formatter(
         FuncFormatter(lambda value, _: f"{value:g}" if f"{value:e}"[0] in "25" else "")
     )
 

@@ -29,9 +29,7 @@ LEFT_IN, BELOW_IN, ABOVE_IN, RIGHT_IN = 0.55, 0.4, 0.6, 0.05
 
 
 @or_blank
-def figure_attribution(
-    explanation: Explanation, runs: pd.DataFrame, width_in: float = PAGE_IN
-) -> "Figure":
+def figure_attribution(explanation: Explanation, runs: pd.DataFrame) -> "Figure":
     """Draw every run by rank with the cutoff on the left, the tree that separates the slow runs on
     the right.
 
@@ -41,8 +39,6 @@ def figure_attribution(
         What `explain(runs, …)` found.
     runs
         The same runs table.
-    width_in
-        Width of the figure at print size, in inches.
 
     Returns
     -------
@@ -53,7 +49,7 @@ def figure_attribution(
     runs = runs[runs["status"] == "ok"] if "status" in runs else runs
     need_columns(runs, [explanation.outcome, *explanation.features])
     with style():
-        size = (width_in, _height_in(explanation))
+        size = (PAGE_IN, _height_in(explanation))
         figure = plt.figure(figsize=size, layout="none")
         left, right = figure.subplots(1, 2, width_ratios=[1, 2.2])
         x, y = 1 / size[0], 1 / size[1]

@@ -91,16 +91,14 @@ def judge_doses(runs: pd.DataFrame, names: Sequence[str], columns: Sequence[str]
     """
     costs = with_cost(runs).pivot_table(COST, "round", "cell")[list(names)].dropna()
     pairs = [(Claim("runs are slower with the dose", "above", TIME_MARGIN), _slopes(costs))]
-    counted = [one for one in dict.fromkeys(map(_total, columns)) if one in runs]
+    counted = [
+        one for one in dict.fromkeys(name.removesuffix("_per_s") for name in columns) if one in runs
+    ]
     for column in counted[:MOST_COUNTERS]:
         counts = runs.pivot_table(column, "round", "cell")[list(names)].dropna() + 1
         pairs.append((Claim(f"{column} rises with the dose", "above"), _slopes(counts)))
     slower, *shown = judge(pairs)
     return Response(_by_dose(costs), slower, tuple(shown))
-
-
-def _total(column: str) -> str:
-    return column.removesuffix("_per_s")
 
 
 def _slopes(values: pd.DataFrame) -> Evidence:

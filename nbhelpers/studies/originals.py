@@ -104,13 +104,10 @@ def _made(name: str, **options: Any) -> Workload:
 
 def _sized(name: str, ours: Workload, target_seconds: float, file: Path) -> Workload:
     size, start, exponent = _SIZES[name]
-    same = {"elements": _after(ours.command, "--elements")} if name == "stream" else {}
+    words = ours.command
+    same = {"elements": words[words.index("--elements") + 1]} if name == "stream" else {}
 
     def make(value: int) -> Workload:
         return _made(name, **same, **{size: value})
 
     return calibrate(make, start, target_seconds, exponent, file=file)
-
-
-def _after(words: tuple[str, ...], option: str) -> str:
-    return words[words.index(option) + 1]

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ._table import stacked
+from ._table import in_order, stacked
 
 WAKE, SWITCH, RUNTIME = "sched_wakeup", "sched_switch", "sched_stat_runtime"
 WAKING = "sched_waking"  # in the waker's own context; a wake-up may be recorded on another CPU
@@ -38,8 +38,7 @@ def infer_switches(raw: pd.DataFrame) -> InferredSwitches:
     of Y's account (where that was recorded) says since when it has run. Else the switch is put
     directly after the last record of X.
     """
-    order = np.lexsort((raw["time_ns"].to_numpy(), raw["cpu"].to_numpy()))
-    raw = (raw.iloc[order] if (np.diff(order) != 1).any() else raw).reset_index(drop=True)
+    raw = in_order(raw).reset_index(drop=True)
     is_switch = (raw["event"] == SWITCH).to_numpy()
     cpu, time_ns, pid = (raw[name].to_numpy() for name in ("cpu", "time_ns", "pid"))
     before = np.where(is_switch, raw["prev_pid"], pid)

@@ -68,6 +68,33 @@ def noise_events(columns: dict, **attrs: object) -> pd.DataFrame:
     return table
 
 
+def in_order(raw: pd.DataFrame) -> pd.DataFrame:
+    """Records sorted by CPU and time."""
+    order = np.lexsort((raw["time_ns"].to_numpy(), raw["cpu"].to_numpy()))
+    return raw.iloc[order] if (np.diff(order) != 1).any() else raw
+
+
+def hardware_events(
+    table: pd.DataFrame, source: str, policy: str, priority: int, run: int, tracer: str
+) -> pd.DataFrame:
+    """Events of hardware, each of which interrupted the workload, from `cpu`, `start_ns`,
+    `duration_ns`.
+    """
+    count = len(table)
+    columns = {
+        "run": run,
+        **{name: table[name] for name in ("cpu", "start_ns", "duration_ns")},
+        "end_ns": table["start_ns"] + table["duration_ns"],
+        "kind": ["hardware"] * count,
+        "source": [source] * count,
+        "policy": [policy] * count,
+        "priority": np.full(count, priority),
+        "pid": np.full(count, NO_PID),
+        "interrupted": ["workload"] * count,
+    }
+    return noise_events(columns, clock="monotonic", tracer=tracer)
+
+
 def rows_by_cpu(cpu: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
     """Each CPU and the places of its rows, in their order; in time that hundreds of CPUs do not
     multiply.

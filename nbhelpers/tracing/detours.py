@@ -16,7 +16,7 @@ from ..errors import InputError, LostEvents, RunError
 from ..measurement import Attachment
 from ..workloads import Workload, binary_folder, program_path
 from ._files import damaged, header_integer, header_line, parse_header, read_trace, write_trace
-from ._table import LARGEST_NS, NO_PID, clip_to_window, noise_events
+from ._table import LARGEST_NS, clip_to_window, hardware_events
 
 FORMAT = "noisebook detours 1"
 _FILE = "detours.bin"
@@ -271,25 +271,9 @@ def read_detours_run(path: str | Path) -> pd.DataFrame:
     line, _, body = content.partition(b"\n")
     header = parse_header(line, FORMAT, path)
     loop, threads, detours = _parse(body, path)
-    count = len(detours)
-    events = noise_events(
-        {
-            "run": header_integer(header, "run", path),
-            "cpu": detours["cpu"],
-            "start_ns": detours["start_ns"],
-            "duration_ns": detours["duration_ns"],
-            "end_ns": detours["end_ns"],
-            "kind": ["hardware"] * count,
-            "source": ["detour"] * count,
-            "policy": ["SCHED_OTHER"] * count,
-            "priority": np.zeros(count),
-            "pid": np.full(count, NO_PID),
-            "interrupted": ["workload"] * count,
-        },
-        clock="monotonic",
-        tracer="detours",
-        cpus=sorted(set(threads["cpu"].tolist())),
-    )
+    run = header_integer(header, "run", path)
+    events = hardware_events(detours, "detour", "SCHED_OTHER", 0, run, "detours")
+    events.attrs["cpus"] = sorted(set(threads["cpu"].tolist()))
     events.attrs["watched"] = {
         int(thread["cpu"]): (int(thread["begin_ns"]), int(thread["end_ns"])) for thread in threads
     }
@@ -347,14 +331,7 @@ def _check_detours(
 
 
 def _as_table(detours: np.ndarray, threads: np.ndarray) -> pd.DataFrame:
-    cpu = np.repeat(threads["cpu"].astype(np.int64), threads["count"])
-    start_ns = detours["start_ns"].astype(np.int64)
-    duration_ns = detours["duration_ns"].astype(np.int64)
-    return pd.DataFrame(
-        {
-            "cpu": cpu,
-            "start_ns": start_ns,
-            "duration_ns": duration_ns,
-            "end_ns": start_ns + duration_ns,
-        }
-    )
+    table = pd.DataFrame({"cpu": np.repeat(threads["cpu"].astype(np.int64), threads["count"])})
+    for name in ("start_ns", "duration_ns"):
+        table[name] = detours[name].astype(np.int64)
+    return table.assign(end_ns=table["start_ns"] + table["duration_ns"])

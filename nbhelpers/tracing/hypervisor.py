@@ -19,7 +19,7 @@ import pandas as pd
 
 from ._files import header_integer, header_integers
 from ._missing_switches import RUNTIME, SWITCH
-from ._table import NO_PID, REPLAY_PRIORITY, clip_to_window, join_events, noise_events
+from ._table import REPLAY_PRIORITY, clip_to_window, hardware_events, in_order, join_events
 from .netduration import with_children
 
 _Side = Literal["left", "right"]
@@ -137,8 +137,7 @@ class _Records:
 
     @classmethod
     def of(cls, raw: pd.DataFrame, workload_pids: Collection[int]) -> "_Records":
-        order = np.lexsort((raw["time_ns"].to_numpy(), raw["cpu"].to_numpy()))
-        sorted_ = raw.iloc[order]
+        sorted_ = in_order(raw)
         cpu, time_ns, pid = (sorted_[name].to_numpy() for name in ("cpu", "time_ns", "pid"))
         is_switch = (sorted_["event"] == SWITCH).to_numpy()
         before, after = (
@@ -359,23 +358,7 @@ def _placed(interval: dict, records: _Records, entry: np.ndarray, came: set) -> 
 
 
 def _table(gaps: pd.DataFrame, run: int, window: tuple[int, int]) -> pd.DataFrame:
-    count = len(gaps)
     gaps = gaps.sort_values(["start_ns", "cpu"], kind="stable")
-    events = noise_events(
-        {
-            "run": run,
-            "cpu": gaps["cpu"],
-            "kind": ["hardware"] * count,
-            "source": ["stolen"] * count,
-            "start_ns": gaps["start_ns"],
-            "duration_ns": gaps["duration_ns"],
-            "end_ns": gaps["start_ns"] + gaps["duration_ns"],
-            "policy": ["SCHED_FIFO"] * count,
-            "priority": np.full(count, REPLAY_PRIORITY["hardware"]),
-            "pid": np.full(count, NO_PID),
-            "interrupted": ["workload"] * count,
-        },
-        clock="monotonic",
-        tracer="hypervisor",
-    )
+    priority = REPLAY_PRIORITY["hardware"]
+    events = hardware_events(gaps, "stolen", "SCHED_FIFO", priority, run, "hypervisor")
     return clip_to_window(events.assign(slack_ns=gaps["slack_ns"].to_numpy(np.int64)), *window)

@@ -21,6 +21,7 @@ from ._table import (
     POLICIES,
     REPLAY_PRIORITY,
     clip_to_window,
+    in_order,
     noise_events,
     policy_of,
     stacked,
@@ -95,7 +96,7 @@ def noise_from_tracepoints(
     there and has not run elsewhere since; idle if the CPU had nothing else to do; else other.
     """
     inferred = infer_switches(raw)
-    trace = _Trace.of(_with_ends(_in_order(inferred.raw), recorded))
+    trace = _Trace.of(_with_ends(in_order(inferred.raw), recorded))
     of_workload = with_children(raw, workload_pids)
     # what each event took from the thread beneath it
     net_ns = np.zeros(len(trace.time_ns), dtype=np.int64)
@@ -168,12 +169,6 @@ class _Trace:
         return first[match], last[match]
 
 
-def _in_order(raw: pd.DataFrame) -> pd.DataFrame:
-    """The records sorted by CPU and time."""
-    order = np.lexsort((raw["time_ns"].to_numpy(), raw["cpu"].to_numpy()))
-    return raw.iloc[order] if (np.diff(order) != 1).any() else raw
-
-
 def _with_ends(raw: pd.DataFrame, recorded: tuple[int, int] | None) -> pd.DataFrame:
     """With a switch at both ends of the recording: who ran before a CPU's first switch had run
     since it began, and who was switched in last ran until it ended.
@@ -194,7 +189,7 @@ def _with_ends(raw: pd.DataFrame, recorded: tuple[int, int] | None) -> pd.DataFr
         prev_prio=last["next_prio"],
         prev_comm=last["next_comm"],
     )
-    return _in_order(stacked([begins, raw, ends]))
+    return in_order(stacked([begins, raw, ends]))
 
 
 def with_children(raw: pd.DataFrame, pids: Collection[int]) -> np.ndarray:

@@ -12,7 +12,7 @@ import pandas as pd
 
 from ._files import header_integer, header_integers
 from ._missing_switches import SWITCH, WAKE, WAKING, infer_switches
-from ._table import stacked
+from ._table import in_order, stacked
 from .netduration import FORK, IRQ, SOFTIRQS, with_children
 
 STATES = ("running", "runnable", "sleeping", "disk", "stopped")
@@ -173,8 +173,7 @@ def _switches(switch: pd.DataFrame, threads: np.ndarray) -> pd.DataFrame:
 
 def _wakes(raw: pd.DataFrame, threads: np.ndarray, names: dict[int, str]) -> pd.DataFrame:
     """Each wake-up of one of the threads, with who woke it."""
-    order = np.lexsort((raw["time_ns"].to_numpy(), raw["cpu"].to_numpy()))
-    raw = raw.iloc[order].reset_index(drop=True)
+    raw = in_order(raw).reset_index(drop=True)
     # of two of one wake-up the first counts: WAKING, in the waker's context; but it may come before
     # the switch off the CPU, and then only WAKE comes in the sleep that it ends
     wakes = raw[raw["event"].isin((WAKING, WAKE)) & raw["next_pid"].isin(threads)]

@@ -100,7 +100,7 @@ def printed(table: pd.DataFrame) -> pd.DataFrame:
     return table.assign(**names).rename(columns={"program": "benchmark"})
 
 
-def comparable_rows(table: pd.DataFrame, benchmark: str | None = None) -> pd.DataFrame:
+def comparable_rows(table: pd.DataFrame) -> pd.DataFrame:
     """The rows of a published table that ours can stand beside: for tables 3 to 5 those of the
     platform without SMT and its first trace, for table 7 those without SMT.
 
@@ -108,8 +108,6 @@ def comparable_rows(table: pd.DataFrame, benchmark: str | None = None) -> pd.Dat
     ----------
     table
         A `published_table`.
-    benchmark
-        Only this one's.
 
     Returns
     -------
@@ -121,9 +119,8 @@ def comparable_rows(table: pd.DataFrame, benchmark: str | None = None) -> pd.Dat
         rows &= (table["smt"] == "none") & (table["noise_config"].astype(str) == "1")
     elif "smt" in table:
         rows &= table["smt"] != "on"
-    comparable = table[rows & ((table["benchmark"] == benchmark) if benchmark else True)]
     lacking = ["platform", "smt", "noise_config", "printed_minus"]
-    comparable = comparable.drop(columns=[name for name in lacking if name in comparable])
+    comparable = table[rows].drop(columns=lacking, errors="ignore")
     comparable = comparable.rename(columns={"accuracy_percent": "error_percent"})
     comparable.attrs = dict(table.attrs)
     return comparable

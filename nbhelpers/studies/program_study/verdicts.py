@@ -126,7 +126,8 @@ def _spread(steps: Steps) -> Verdict:
     row = cell_statistics(runs.assign(cell="all")).iloc[0]
     values = runs[steps.outcome.name]
     middle, least, most = (
-        _with_unit(steps, value) for value in (values.median(), values.min(), values.max())
+        f"{value:.4g} {steps.outcome.unit}".strip()
+        for value in (values.median(), values.min(), values.max())
     )
     interval = f"95 % interval {percent(row.cv_low)} to {percent(row.cv_high)}"
     known = interval if np.isfinite([row.cv_low, row.cv_high]).all() else "too few for an interval"
@@ -316,10 +317,6 @@ def _change(steps: Steps, comparison: Comparison, what: str, n: int, more: str =
         f" {mean.low:.4f} to {mean.high:.4f}, n = {n} runs each.{reason}{by_trimmed}{more}"
     )
     return _found(answer, sentence, (mean.ratio, mean.low, mean.high), "of the mean", n)
-
-
-def _with_unit(steps: Steps, value: float) -> str:
-    return f"{value:.4g} {steps.outcome.unit}".strip()
 
 
 def _lost_shares(events: pd.DataFrame, runs: pd.DataFrame) -> np.ndarray:
