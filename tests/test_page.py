@@ -47,8 +47,7 @@ def test_nothing_is_loaded_from_elsewhere(notebook):
 
 
 def test_code_can_be_hidden(notebook):
-    target = notebook.with_suffix(".html")
-    page = export_page(notebook, target, hide_code=True).read_text()
+    page = export_page(notebook, notebook.with_suffix(".html"), hide_code=True).read_text()
     assert "secret_call" not in page and "<td>42</td>" in page
 
 

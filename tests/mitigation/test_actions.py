@@ -36,8 +36,8 @@ def machine_state() -> dict[str, str]:
     state = {path: Path(path).read_text() for path in readable}
     for controller in ("cpu", "cpuset"):
         with contextlib.suppress(Unavailable):
-            mine = f"*noisebook-{os.getpid()}-*"  # others run campaigns meanwhile
-            found = groups.hierarchy(controller).folder.glob(mine)
+            # of others there may be some: campaigns that run meanwhile
+            found = groups.hierarchy(controller).folder.glob(f"*noisebook-{os.getpid()}-*")
             state[controller] = str(sorted(found))
     own = (
         Path("/proc/self/personality").read_text(),

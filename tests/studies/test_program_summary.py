@@ -27,7 +27,7 @@ def test_the_cause_comes_first_and_all_fits_25_lines(tmp_path):
     if doctor().capabilities.tracer != "tracepoints":
         pytest.skip("this user may not record tracepoints")
     command = [sys.executable, "-S", "-c", CODE, str(tmp_path / "count")]
-    study = ProgramStudy(program_from_options(command), tmp_path / "study", seconds=30, runs=20)
+    study = ProgramStudy(program_from_options(command), tmp_path / "study", seconds=14, runs=20)
     lines = terminal_text(study, "page.html", "folder").splitlines()
     assert len(lines) <= 25 and max(map(len, lines)) <= COLUMNS
     slow = study.took.slow
