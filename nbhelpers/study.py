@@ -12,7 +12,7 @@ installed package has no build folder: `nbhelpers.places.results` says what take
 import json
 import re
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -200,11 +200,9 @@ class Study:
         self,
         frame: "DataFrame",
         name: str,
-        published: "DataFrame | None" = None,
-        formats: Mapping[str, str] | None = None,
-        why: str = "",
         note: str = "",
         key: bool = False,
+        **options: Any,
     ) -> "Shown":
         """Save a table with the results of this stage and show it; the paper repeats it.
 
@@ -212,19 +210,21 @@ class Study:
 
         Parameters
         ----------
-        frame, name, published, formats, why
+        frame, name
             The arguments of `nbhelpers.report.save_table`.
         note
             What the caption cannot know before the data are there, such as how many runs there
             are; shown beneath the table, and after the caption in the paper.
         key
             The table that the page is about, one of them: all others are folded.
+        options
+            `published`, `formats` and `why` of `nbhelpers.report.save_table`.
         """
         from .report import Shown, save_table
 
         caption = self.caption(name)
         whole = f"{caption} {note}".strip()
-        record = save_table(frame, name, whole, self.results, published, formats, why, self.source)
+        record = save_table(frame, name, whole, self.results, source=self.source, **options)
         return Shown(record, record.caption.removeprefix(caption).strip(), key)
 
     def figure(
