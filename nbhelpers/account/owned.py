@@ -81,14 +81,14 @@ def owned_and_lost(
     recordings, throttled_ns = each_recording(folder, runs), _throttled_ns(runs)
     found, lost, ran = [], [], []
     while batch := list(islice(recordings, TOGETHER)):
-        tables = [
+        states, events, stolen, had = (
             pd.concat([one[name] for one in batch], ignore_index=True)
             for name in (STATES, EVENTS, STOLEN, OWNERS)
-        ]
-        found.append(_of_runs(*tables, waits, throttled_ns))
+        )
+        found.append(_of_runs(states, events, stolen, had, waits, throttled_ns))
         if edges is not None:
-            lost.append(taken_times(*tables, edges, runs))
-            ran.append(tables[0].query("state == 'running'")[["run", "thread", "start_ns", "cpu"]])
+            lost.append(taken_times(states, events, stolen, had, edges, runs))
+            ran.append(states.query("state == 'running'")[["run", "thread", "start_ns", "cpu"]])
     if not found:
         nobody = pd.MultiIndex.from_arrays([[], []], names=["part", "owner"])
         nothing = pd.DataFrame(index=pd.Index(runs["run"], name="run"), columns=nobody, dtype=float)
