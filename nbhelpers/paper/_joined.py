@@ -15,6 +15,7 @@ from ..reading import read_yaml
 from ..report import published_results, published_table
 from ..report.publications import FOLDER, published_verdicts
 from ..report.record import read_table
+from ._drawn import drawn_marks
 
 RECORDS = FOLDER / "beside.yml"
 _INCREASE = ("increase_percent", "low_percent", "high_percent")
@@ -34,6 +35,8 @@ class JoinedTable:
         Number of published cells.
     notes
         What no cell says: why cells are empty, what may be compared.
+    drawings
+        Its figures: the label of the axis, and the marks (`drawn_marks`).
     """
 
     name: str
@@ -41,6 +44,7 @@ class JoinedTable:
     frame: pd.DataFrame
     cells: int
     notes: tuple[str, ...]
+    drawings: tuple[tuple[str, pd.DataFrame], ...] = ()
 
 
 def publication_records() -> dict[str, dict[str, Any]]:
@@ -75,7 +79,9 @@ def _joined(name: str, spec: Mapping[str, Any], results: Path) -> JoinedTable:
     frame = _merged(left, ours, spec).drop(columns=list(spec.get("key", ())))
     notes = (*_missing(spec, results, ours), *spec.get("notes", ()))
     cells = int(left[list(numbers.values())].replace("", None).notna().sum().sum())
-    return JoinedTable(name, caption, frame, cells, notes)
+    drawn = ((one["label"], drawn_marks(frame, one)) for one in spec.get("drawn", ()))
+    drawings = tuple((label, marks) for label, marks in drawn if len(marks))
+    return JoinedTable(name, caption, frame, cells, notes, drawings)
 
 
 def _theirs(name: str, spec: Mapping[str, Any], results: Path) -> tuple[pd.DataFrame, str]:

@@ -11,6 +11,8 @@ from pathlib import Path
 import pandas as pd
 
 from ..report import published_table
+from ..report.images import embedded
+from ..report.marks import figure_marks
 from ..report.record import table_html
 from ._joined import JoinedTable, joined_tables, publication_records
 from ._numbered import index_html, numbered_rows
@@ -61,17 +63,28 @@ class Publication:
             "<p>All tables, figures and claims, by the number that the paper gives them.</p>"
             f"{index_html(self.index)}"
             "<h2>Each published table, this study's numbers beside it</h2>"
+            f"<p>{_DRAWN}</p>"
             f'<p class="contents">{links}</p>{"".join(map(_table_html, self.tables))}'
         )
 
 
+_DRAWN = (
+    "Figures: hollow marks are published numbers, full ones are ours with the 95 % interval. Of"
+    " several runs stand median and range; of a published range its middle and its ends."
+)
+
+
 def _table_html(table: JoinedTable) -> str:
+    figures = "".join(
+        embedded(figure_marks(marks, label), f"{label}: published, and ours")
+        for label, marks in table.drawings
+    )
     notes = "".join(f"<p>{escape(note)}</p>" for note in table.notes)
     body = table_html(table.frame, why=" ".join(table.notes))
     return (
         f'<figure class="noisebook publication" id="{table.name}">'
-        f'<figcaption>{escape(table.caption)}</figcaption>{body}<div class="notes">{notes}</div>'
-        "</figure>\n"
+        f"<figcaption>{escape(table.caption)}</figcaption>{figures}{body}"
+        f'<div class="notes">{notes}</div></figure>\n'
     )
 
 

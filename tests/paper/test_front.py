@@ -25,6 +25,7 @@ SAID = Answer(
 )
 INTERVAL = Answer("page faults", "Page faults.", "share", 12.0, 10.0, 15.0, "%", 40)
 NOTHING = Answer("cannot tell here", "No number.")
+VIEW = '<div class="linked-view">runs</div>'
 
 
 def study_of(build: Path, answers=(SAID, INTERVAL, NOTHING)) -> Path:
@@ -65,8 +66,12 @@ class Words(HTMLParser):
 
 @pytest.fixture(scope="module")
 def index(tmp_path_factory):
-    """The front page of that profile."""
-    return write_paper(study_of(tmp_path_factory.mktemp("study") / "quick"))
+    """The front page of that profile; the notebook of its summary shows a linked view."""
+    build = study_of(tmp_path_factory.mktemp("study") / "quick")
+    outputs = [{"data": {"text/html": html.splitlines(keepends=True)}} for html in ("<p>", VIEW)]
+    cells = [{"source": "# 15"}, {"outputs": [{"text": "said"}, *outputs]}]
+    write_json(build / "notebooks" / "15-account.ipynb", {"cells": cells})
+    return write_paper(build)
 
 
 def test_each_stage_has_a_card_or_a_line_with_its_question_and_answer(index):
@@ -85,14 +90,10 @@ def test_each_stage_has_a_card_or_a_line_with_its_question_and_answer(index):
     assert "&lt;half&gt;" in page and "<half>" not in page
 
 
-def test_the_front_page_begins_with_the_summary_and_the_runs(tmp_path):
-    build, view = study_of(tmp_path / "quick"), '<div class="linked-view">runs</div>'
-    outputs = [{"data": {"text/html": html.splitlines(keepends=True)}} for html in ("<p>", view)]
-    cells = [{"source": "# 15"}, {"outputs": [{"text": "said"}, *outputs]}]
-    write_json(build / "notebooks" / "15-account.ipynb", {"cells": cells})
-    page = write_paper(build).read_text()
-    answers = {one.stage: one.answer.sentence for one in Front(build).answers}
-    assert page.index(answers[SUMMARY[0]].split("<")[0]) < page.index(view) < page.index("<article")
+def test_the_front_page_begins_with_the_summary_and_the_runs(index):
+    page = index.read_text()
+    answers = {one.stage: one.answer.sentence for one in Front(index.parent.parent).answers}
+    assert page.index(answers[SUMMARY[0]].split("<")[0]) < page.index(VIEW) < page.index("<article")
 
 
 def test_every_link_leads_to_a_file(index):

@@ -15,8 +15,11 @@ from nbhelpers.paper import write_paper
 from nbhelpers.paper._exports import macro_stem, write_numbers
 from nbhelpers.paper._publications import publications
 from nbhelpers.report import published_table, save_figure, save_table
+from nbhelpers.report.marks import figure_marks
 from nbhelpers.study import question
+from nbhelpers.workloads import configurations
 
+from ..workloads.test_configuration import EPYC
 from .test_front import INTERVAL, SAID, STAGES, Words, study_of
 
 
@@ -70,11 +73,24 @@ def test_ours_stand_beside_with_interval_and_verdict_by_the_rule_for_slow_downs(
     assert frame[frame["smt"] == "on"]["seconds"].isna().all()
 
 
-def test_a_study_with_all_twelve_configurations_fills_every_cell_of_tables_3_to_5(build):
-    names = [f"{base}{house}" for base in ("Rm", "TP") for house in ("", "HK", "HK2")]
-    cells = product(["OMP", "SYCL"], ["#1", "#2"], ["", "-SMT"], names)
-    ours = pd.DataFrame(cells, columns=["model", "trace", "smt", "config"])
-    ours["config"] += ours.pop("smt")
+def test_published_numbers_are_hollow_marks_and_ours_have_their_interval(build):
+    table = tables_of(build)["persson2025-table3"]
+    [(label, marks)] = table.drawings
+    drawn = marks[marks["whose"] == "published"]
+    assert drawn["value"].tolist() == table.frame["increase_percent (published)"].tolist()
+    first = figure_marks(marks, label).axes[0]
+    assert first.get_title() == "Intel i7 9700KF\nOMP, SMT none, trace #1"
+    theirs = next(line for line in first.lines if line.get_markerfacecolor() == "white")
+    assert list(theirs.get_xdata()) == [45.5, 28.4, 15, 43.5, 27.5, 16.3]
+    ours = [set(line.get_xdata()) for line in first.lines if line is not theirs]
+    assert {46.0, 1.0} <= set.union(*ours) and {45.0, 47.0} in ours
+
+
+def test_a_study_of_2_x_64_cores_with_smt_fills_every_cell_of_tables_3_to_5(build):
+    listed = configurations(EPYC, families=["mitigation"])
+    names = [one.name for one in listed if not one.missing]
+    cells = product(["OMP", "SYCL"], ["#1", "#2"], names)
+    ours = pd.DataFrame(cells, columns=["model", "trace", "config"])
     numbers = ["seconds", "increase_percent", "low_percent", "high_percent"]
     ours[numbers] = [[1 + at / 100, at, at - 1, at + 1] for at in range(len(ours))]
     for name in ("nbody", "stream", "minife"):

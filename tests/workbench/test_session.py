@@ -15,6 +15,9 @@ from nbhelpers.places import shipped
 from nbhelpers.workbench import Session, views
 from nbhelpers.workbench.session import AGAIN, TRIAL
 from nbhelpers.workbench.views import relation_sentence
+from nbhelpers.workbench.widgets import MITIGATION
+
+from .test_widgets import click, opened, shown
 
 SESSION = Session()
 SLOW_PATH = "data/recorded/52-known-causes/slow-path"
@@ -93,20 +96,26 @@ def flagged(tmp_path):
     return session, flag
 
 
-def test_a_mitigation_by_hand_is_measured_before_and_after_and_again(flagged):
+def test_a_mitigation_by_hand_is_measured_before_and_after_by_clicks_and_again(flagged):
     session, flag = flagged
     with pytest.raises(InputError, match="is done by hand(.|\n)*measure without it"):
         session.measure(TRIAL)
-    for step, words in {TRIAL: SEEMS, AGAIN: HELPS}.items():
-        assert session.next_step() == step
-        session.measure(f"{step}.before")
-        flag.touch()  # the person
-        session.measure(f"{step}.after")
-        flag.unlink()
-        assert session.tried().loc["quiet-machine", "verdict"] == words
+    bench = opened(replace(session, node="others_busy_s"))
+    assert "by hand: measure without it" in shown(bench, MITIGATION)
+    click(bench, "measure without it")
+    bench.settle()
+    flag.touch()  # the person
+    click(bench, "I have done it: measure with it")
+    bench.settle().settle()
+    flag.unlink()
+    text = shown(bench, MITIGATION)
+    assert f": {SEEMS}</h4>" in text and "Not measured in turn" in text
+    assert "Untreated runs: " in text and session.next_step() == AGAIN
+    session.measure(f"{AGAIN}.before")
+    flag.touch()
+    session.measure(f"{AGAIN}.after")
+    assert session.tried().loc["quiet-machine", "verdict"] == HELPS
     assert session.tried().loc["quiet-machine", "mean_high"] < 0.8
-    shown = views.before_after_html(session, "quiet-machine", session.state)
-    assert "Not measured in turn" in shown and "Untreated runs: " in shown
 
 
 def test_a_mitigation_that_commands_do_and_undo_is_tried_in_turn(flagged):
@@ -115,8 +124,8 @@ def test_a_mitigation_that_commands_do_and_undo_is_tried_in_turn(flagged):
     runs = session.measure(TRIAL)
     assert not flag.exists() and set(runs["cell"].iloc[:4]) == {"baseline", "quiet-machine"}
     assert session.tried().loc["quiet-machine", "mean_high"] < 0.8
-    shown = views.before_after_html(session, "quiet-machine", session.state)
-    assert "Not measured in turn" not in shown
+    text = views.before_after_html(session, "quiet-machine", session.state)
+    assert "Not measured in turn" not in text
     broken = replace(session, apply=f"touch {flag}; exit 3", rounds=9)
     with pytest.raises(RunError, match="the command failed: status 3"):
         broken.measure(TRIAL)
