@@ -88,8 +88,9 @@ def published_results(
         Name of the result → ours (the column `result` of the published tables): a row of a study
         with `median`, `low`, `high`, `seeds`, and perhaps `case`: what was simulated where it is
         not what the statement says (fewer ranks). `fitted`: a parameter of ours was chosen by this
-        row. `single`: a single run was published; `low` and `high` are the range of ours. Other
-        names are experiments of a reader, and left out.
+        row. `single`: one run or system was published; `low` and `high` are the range of ours.
+        `exact`: nothing is drawn, without noise. Other names are experiments of a reader, and left
+        out.
     tables
         Names of published tables.
 
@@ -100,8 +101,9 @@ def published_results(
     that was not simulated has empty cells. The verdict is of `statistics.claims`: whether ours is
     within the accepted range (`statistics.agreement`: of a slow-down, the published one with each
     end widened by 20 % of its excess); empty where nothing was published, or ours has no interval.
-    A row that something was fitted to is "fitted". A single published run is "compatible" within
-    the range of ours, and not reproduced outside: more it cannot show.
+    A row that something was fitted to is "fitted". One published run or system is "compatible"
+    within the range of ours, and not reproduced outside: more it cannot show. What is exact is in
+    the accepted range or not.
     """
     rows: list[dict] = []
     pairs: list[tuple[Mapping[str, Any], Mapping[str, Any]]] = []
@@ -162,13 +164,18 @@ def published_verdicts(
 
 
 def _unclaimed(row: Mapping[str, Any], found: Mapping[str, Any]) -> str:
-    """The verdict on a row that is no claim: what it is fitted to, or a single run; else ""."""
+    """The verdict on a row that is no claim: what it is fitted to, or compared as it stands; else
+    "".
+    """
     if found.get("fitted"):
         return "fitted"
-    if not found.get("single"):
+    ends = np.array([row["published_low"], row["published_high"]], float)
+    word = "compatible" if found.get("single") else "reproduced" if found.get("exact") else ""
+    if not word or np.isnan(ends).all():
         return ""
-    lies = found["low"] <= row["published_high"] and row["published_low"] <= found["high"]
-    return "compatible" if lies else _WORDS[REVERSED]
+    low, high = ends if found.get("single") else _accepted(row)
+    misses = found["high"] < low or found["low"] > high  # never of a bound that is not there
+    return _WORDS[REVERSED] if misses else word
 
 
 _WORDS = {verdict: verdict for verdict in VERDICTS} | {REVERSED: "not reproduced"}

@@ -1,18 +1,6 @@
-"""Figures of noise at scale: what is drawn is what stands in the table; and the place of ours
-beside the published results.
-"""
-
-import matplotlib
-import pandas as pd
-
-matplotlib.use("Agg")
-
+"""The place of ours beside the published results."""
 
 from nbhelpers.report import published_results
-
-CURVES = pd.DataFrame({"noise": [*"aaabbb"], "ranks": [2, 8, 64] * 2})
-CURVES["median"] = [1, 2, 20, 1, 1, 1.5]
-CURVES = CURVES.assign(low=CURVES["median"] - 0.1, high=CURVES["median"] + 2, least=1.0, most=40.0)
 
 
 def test_ours_stand_in_their_rows_and_the_rest_is_empty():

@@ -9,7 +9,7 @@ import pytest
 from nbhelpers.report import published_results
 from nbhelpers.simulation import LogGOPS, patterns
 from nbhelpers.studies.scale.experiments import communication_share
-from nbhelpers.studies.scale.results import application_results, injected_results
+from nbhelpers.studies.scale.results import _absorbed, application_results, injected_results
 
 RECORDED = Path(__file__).parents[2] / "data/recorded/80-noise-at-scale"
 
@@ -25,16 +25,33 @@ def systems(application: str, slowdowns: list[float]) -> pd.DataFrame:
     return pd.DataFrame({"application": application, "median": slowdowns, "ranks": 512})
 
 
-def test_no_row_takes_the_largest_of_several_noises():
-    eight = [1.05, 1.1, 1.0, 1.2, 1.15, 1.08, 1.02, 6.4]
+@pytest.mark.parametrize("most, verdict", [(6.4, "compatible"), (1.9, "not reproduced")])
+def test_no_row_takes_the_largest_of_several_noises(most, verdict):
+    eight = [1.05, 1.1, 1.0, 1.2, 1.15, 1.08, 1.02, most]
     both = pd.concat([systems("POP", eight), systems("AMG", [9.0] * 8)])
     columns = {"ranks": 4, "median": 1.1, "low": 1, "high": 1.2, "seeds": 2}
     found = application_results(both, pd.DataFrame({"mode": ["compat", "exact"]} | columns))
-    assert found["pop-scale"]["median"] == pytest.approx(np.exp(np.log(eight).mean()))
-    assert found["pop-scale"]["seeds"] == 8 and "(1.00 to 6.40)" in found["pop-scale"]["case"]
+    ours = found["pop-scale"]
+    assert ours["median"] == pytest.approx(np.exp(np.log(eight).mean()))
+    assert (ours["low"], ours["high"], ours["seeds"]) == (1.0, most, 8)
+    assert "a further system by 78 %" in ours["case"]
     table = published_results(found).set_index("result")
     assert np.isnan(table.loc["amg-scale", "ours"])  # the sentence is on another system
-    assert table.loc["pop-scale", "verdict"] in ("inconclusive", "not reproduced")
+    assert table.loc["pop-scale", "verdict"] == verdict
+
+
+@pytest.mark.parametrize("ratio, verdict", [(0.28, "reproduced"), (1.2, "not reproduced")])
+def test_what_is_not_drawn_is_in_the_accepted_range_or_not(ratio, verdict):
+    row = dict.fromkeys(["median", "low", "high"], ratio) | {"seeds": 1, "exact": True}
+    shown = published_results({"pipelining": row, "system-alps": row}).set_index("result")[
+        "verdict"
+    ]
+    assert shown[["pipelining", "system-alps"]].tolist() == [verdict, ""]  # the latter: no number
+
+
+def test_large_messages_are_judged_where_small_ones_suffer_most():
+    row = _absorbed(recorded("messages"))["one-mib"]
+    assert row["low"] < row["median"] < row["high"] < 0.3 and "alps" in row["case"]
 
 
 def test_what_was_fitted_is_no_reproduction_and_a_single_run_has_a_range():

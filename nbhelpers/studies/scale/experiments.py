@@ -6,6 +6,7 @@ absorb noise.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -15,7 +16,7 @@ from ...simulation.detours import Detours
 from ...simulation.engine import simulate
 from ...simulation.loggops import LogGOPS, known_network
 from ...simulation.noise import Noise
-from ...simulation.noisy_cases import cases, slowdowns
+from ...simulation.noisy_cases import cases
 from ...simulation.replicates import replicate
 from ...simulation.schedule import CALC, Schedule
 from ...statistics import bootstrap_interval
@@ -28,14 +29,20 @@ MOST_STEPS = 10  # of SAGE and CTH: 0.1 s, a period of the rarer noise
 _AS_IT_IS = "as it is"
 _KEYS = ("application", "varied", "value", "ranks", "communication_share", "noise")
 _NET = ("net", "low", "high")
-Case = tuple[str, str, str, Callable[[], Schedule], LogGOPS]
+Case = tuple[str, str, str, Callable[[Sequence[int]], Schedule], LogGOPS]
 
 
 # --- what the papers don't publish ----------------------------------------------------------------
 
 
 def variations(
-    noises: Mapping[str, Detours], ranks: int, *, share: float, seeds: int, calls: int = 1000
+    noises: Mapping[str, Detours],
+    ranks: int,
+    *,
+    pop_ranks: Mapping[str, int],
+    share: float,
+    seeds: int,
+    calls: int = 1000,
 ) -> pd.DataFrame:
     """Slow-downs of POP, SAGE and CTH with one choice of ours varied at a time.
 
@@ -47,6 +54,8 @@ def variations(
         Detours by the noise's name, as in the published results.
     ranks
         Number of ranks of the applications.
+    pop_ranks
+        Those of POP under some of the noises: it was published on another number of nodes there.
     share
         Share of POP's published numbers of collectives that is simulated.
     seeds
@@ -60,24 +69,27 @@ def variations(
     the overhead: `net`, `low`, `high`; `seeds`.
     """
     rows: list[tuple] = []
-    for *which, made, network in _cases(ranks, share):
-        schedule = made()
-        known = (*which, schedule.ranks, communication_share(schedule, network))
-        table = slowdowns(cases(noise=list(noises)), schedule, noises, network, seeds, "ms")
-        net = table[["median", "low", "high"]].sub(table["overhead_share"], axis=0)
-        rows += [(*known, *row) for row in net.set_index(table["noise"]).itertuples()]
+    for case, noise in product(_cases(share), noises):
+        application, varied, value, made, network = case
+        of_pop = application == "POP"
+        number = pop_ranks.get(noise, ranks) if of_pop else ranks
+        schedule = made(patterns.grid(number, 2 if of_pop else 3))
+        known = application, varied, value, number, communication_share(schedule, network)
+        found = each_slowdown(schedule, network, noises[noise], seeds)
+        ends = np.array([np.median(found), *bootstrap_interval(found, "median")])
+        rows.append((*known, noise, *(ends - noises[noise].overhead)))
     for root in ("fixed", "rotated"):
         schedule = patterns.calls(patterns.binomial_bcast, 128, 8, calls, root == "rotated")
         for noise, trace in noises.items():
             found = each_slowdown(schedule, RED_STORM, trace, seeds)
-            ends = np.median(found), *bootstrap_interval(found, "median")
+            ends = np.array([np.median(found), *bootstrap_interval(found, "median")])
             rows.append(("bcast", "root", root, 128, 1.0, noise, *ends))
     return pd.DataFrame(rows, columns=[*_KEYS, *_NET]).assign(seeds=seeds)
 
 
-def _cases(ranks: int, share: float) -> Iterator[Case]:
-    plane, space, base = patterns.grid(ranks, 2), patterns.grid(ranks, 3), RED_STORM
-    pop = partial(applications.pop, plane, share)
+def _cases(share: float) -> Iterator[Case]:
+    """Application, what is varied, to what, the schedule on a grid of ranks, network."""
+    base, pop = RED_STORM, partial(applications.pop, share=share)
     yield "POP", _AS_IT_IS, "", pop, base
     for grain in (50, 100, 660):
         yield "POP", "computation", f"{grain} µs", partial(pop, compute_ns=grain * 1000), base
@@ -90,13 +102,13 @@ def _cases(ranks: int, share: float) -> Iterator[Case]:
     yield "POP", "network", "L and o x 2", pop, base.scaled(L=2, o=2)
     tree = partial(pop, reduction=_reduce_and_broadcast)
     yield "POP", "algorithm", "reduce and broadcast", tree, base
-    sage = partial(applications.sage, space, MOST_STEPS)
+    sage = partial(applications.sage, iterations=MOST_STEPS)
     yield "SAGE", _AS_IT_IS, "", sage, base
     for grain in (5, 20):
         changed = partial(sage, compute_ns=grain * 1_000_000)
         yield "SAGE", "computation", f"{grain} ms", changed, base
     yield "SAGE", "imbalance", "0.2", partial(sage, imbalance=0.2), base
-    cth = partial(applications.cth, space, MOST_STEPS)
+    cth = partial(applications.cth, iterations=MOST_STEPS)
     yield "CTH", _AS_IT_IS, "", cth, base
     for grain in (40, 50):
         changed = partial(cth, compute_ns=grain * 1_000_000)

@@ -10,8 +10,6 @@ from collections.abc import Iterable
 import numpy as np
 import pandas as pd
 
-from ...statistics.evidence import Evidence
-
 Row = dict[str, object]
 REFERENCE_RANKS = (2, 8, 32, 128, 512, 2048, 32768)  # 8192 has a row of its own
 REFERENCE_SYSTEMS = ("alps", "azure-hc", "aws-efa", "daint", "deep-est")
@@ -111,9 +109,9 @@ def collective_results(
     }
 
 
-def single_runs(table: pd.DataFrame, name: str, case: str) -> dict[str, Row]:
-    """Rows beside a single published run, by its name: the range of ours, in which a further run
-    lies with probability (n - 1)/(n + 1), whatever the distribution.
+def single_runs(table: pd.DataFrame, name: str, case: str, of: str = "run") -> dict[str, Row]:
+    """Rows beside one published run (or system), by its name: the range of ours, in which a further
+    one lies with probability (n - 1)/(n + 1), whatever the distribution.
 
     Examples
     --------
@@ -125,7 +123,7 @@ def single_runs(table: pd.DataFrame, name: str, case: str) -> dict[str, Row]:
     table = table.assign(low=table["least"], high=table["most"])
     holds = (table["seeds"] - 1) / (table["seeds"] + 1)
     table = table.assign(percent=(100 * holds).round().astype(int))
-    case += "; the range of ours, which holds a further run by {percent} %"
+    case += f"; the range of ours, which holds a further {of} by {{percent}} %"
     return {key: row | {"single": True} for key, row in named(table, name, case).items()}
 
 
@@ -157,19 +155,25 @@ def _gain(speeds: pd.DataFrame) -> dict[str, Row]:
 
 
 def _absorbed(messages: pd.DataFrame) -> dict[str, Row]:
-    """What is absorbed on the system that small messages suffer most on."""
-    sizes = messages.set_index(["bytes", "noise", "ranks"])["median"].unstack("bytes")
-    sizes = sizes.reindex(columns=[1, 2**20]).set_axis(["small", "large"], axis=1).dropna()
-    worst = sizes.nlargest(1, "small").reset_index()
-    worst = worst.assign(median=worst["large"] / worst["small"], seeds=messages["seeds"].min())
+    """What is absorbed on the system that small messages suffer most on: the larger ones' slow-down
+    over theirs, and from the ends of both intervals the widest.
+    """
+    small, large = (messages[messages["bytes"] == size] for size in (1, 2**20))
+    both = small.merge(large, on=["noise", "ranks"], suffixes=("_small", "_large"))
+    worst = both.nlargest(1, "median_small")
+    ends = {"median": "median", "low": "high", "high": "low"}
+    ratios = {to: worst[f"{to}_large"] / worst[f"{over}_small"] for to, over in ends.items()}
+    worst = worst.assign(**ratios, seeds=worst["seeds_small"])
     return named(worst, "one-mib", "{noise}, {ranks} ranks")
 
 
 def _loops(loops: pd.DataFrame) -> dict[str, Row]:
     trees = loops[(loops["pattern"] == "binomial_bcast") & (loops["ranks"] == 128)]
-    trees = trees.assign(median=trees["call_us"] / trees["single_us"], seeds=1)
+    ratio = trees["call_us"] / trees["single_us"]
+    trees = trees.assign(median=ratio, low=ratio, high=ratio, seeds=1)
     names = trees["loop"].map({"fixed root": "pipelining", "rotated root": "rotation"})
-    return named(trees, names, "no noise")
+    rows = named(trees, names, "no noise, so nothing is drawn")
+    return {name: row | {"exact": True} for name, row in rows.items()}
 
 
 def injected_results(calls: pd.DataFrame, codes: pd.DataFrame) -> dict[str, Row]:
@@ -206,7 +210,7 @@ def application_results(systems: pd.DataFrame, sweep: pd.DataFrame) -> dict[str,
     ----------
     systems
         Slow-downs of POP under the noise of each published system, on its network. The row is the
-        geometric mean of all systems with Student's interval over them.
+        geometric mean of all systems, with their range: theirs is one of four others.
     sweep
         Slow-downs of Sweep3D's trace, by `mode`.
     """
@@ -216,11 +220,8 @@ def application_results(systems: pd.DataFrame, sweep: pd.DataFrame) -> dict[str,
     rows = systems[systems["application"] == "POP"]
     if rows.empty:
         return found
-    estimate = Evidence(np.log(rows["median"].to_numpy()), unit="systems").estimate
-    low, high = np.exp(estimate.interval())
-    case = (
-        f"skeleton, {rows['ranks'].iloc[0]} ranks, mean of {len(rows)} other systems than theirs"
-        f" ({rows['median'].min():.2f} to {rows['median'].max():.2f})"
-    )
-    row = {"median": np.exp(estimate.mean), "low": low, "high": high, "seeds": len(rows)}
-    return found | {"pop-scale": row | {"case": case}}
+    slowed = rows["median"]
+    table = rows.head(1).assign(least=slowed.min(), most=slowed.max(), seeds=len(rows))
+    table["median"] = np.exp(np.log(slowed).mean())
+    case = f"skeleton, {{ranks}} ranks, mean of {len(rows)} other systems than theirs"
+    return found | single_runs(table, "pop-scale", case, "system")
