@@ -94,7 +94,7 @@ def _why_not(results: Path, name: str, *_others: str) -> str:
 def _judged(
     record: Mapping[str, str], joined: Mapping[str, pd.DataFrame], results: Path
 ) -> pd.DataFrame:
-    """The rows with the verdicts; none, where nothing is judged."""
+    """The rows that it is judged by; none, where nothing is judged."""
     name = record["judged"]
     table = joined[name] if name in joined else saved_table(results, name)
     if not name or "verdict" not in table:
@@ -104,7 +104,7 @@ def _judged(
         table = table[table[text] == record["is"]]
     elif record["rows"]:
         table = table[table[text].str.contains(record["rows"])]
-    return table[table["verdict"].fillna("") != ""]
+    return table
 
 
 def _count(table: pd.DataFrame) -> str:
@@ -119,6 +119,7 @@ def _count(table: pd.DataFrame) -> str:
 
 def _verdict(judged: pd.DataFrame) -> str:
     """The verdicts, each with its number of rows, and the reason where they share one."""
+    judged = judged[judged["verdict"].fillna("") != ""] if len(judged) else judged
     if not len(judged):
         return ""
     counts = judged["verdict"].value_counts(sort=False).sort_index()

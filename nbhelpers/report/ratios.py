@@ -3,15 +3,15 @@ effect.
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
-from ..palette import BLUE, GREEN, MARKED, ORANGE, SKY, VERMILION
+from ..palette import BLUE, GREEN, ORANGE, SKY, VERMILION
 from ..statistics.claims import INCONCLUSIVE, NONE, NOT_MEASURABLE, REPRODUCED, REVERSED
 from ._blank import need_columns, need_rows, or_blank
-from .appearance import PAGE_IN, style
+from .marks import figure_marks
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -40,22 +40,16 @@ def figure_findings(table: pd.DataFrame) -> "Figure":
     -------
     matplotlib Figure; what could not be compared has no mark.
     """
-    import matplotlib.pyplot as plt
-
     need_rows(table, "no findings to draw")
     need_rows(table.dropna(subset="effect_percent"), "what the findings compare was not measured")
-    table = table.reset_index(drop=True)
-    with style():
-        figure, axes = plt.subplots(figsize=(PAGE_IN, 0.9 + 0.26 * len(table)))
-        axes.axvline(0, color="black", linewidth=0.6)
-        for verdict, look in _VERDICTS.items():
-            rows = table[table["verdict"] == verdict]
-            ends = rows[[f"{name}_percent" for name in ("effect", "low", "high")]]
-            _draw_dots(axes, ends, rows.index, look, f"{verdict} ({len(rows)})")
-        axes.set_yticks(table.index, [text.split(" (")[0] for text in table["finding"]])
-        axes.set_ylim(len(table) - 0.5, -0.5)
-        axes.set_xlabel("effect (%)")
-        figure.legend(loc="outside upper right", ncols=3)
+    counts = table["verdict"].value_counts()
+    marks = table[[f"{name}_percent" for name in ("effect", "low", "high")]]
+    marks = marks.set_axis(["value", "low", "high"], axis=1).assign(panel="")
+    marks["case"] = [text.split(" (")[0] for text in table["finding"]]
+    marks["whose"] = [f"{verdict} ({counts[verdict]})" for verdict in table["verdict"]]
+    looks = {f"{verdict} ({n})": _VERDICTS[verdict] for verdict, n in counts.items()}
+    figure = figure_marks(marks, "effect (%)", log=False, looks=looks)
+    figure.axes[0].axvline(0, color="black", linewidth=0.6)
     return figure
 
 
@@ -95,62 +89,16 @@ def figure_dots(
     InputError
         A column that the table lacks.
     """
-    import matplotlib.pyplot as plt
-
     keys = [rows] if isinstance(rows, str) else list(rows)
     low, high = ("low", "high") if y == "median" else (f"{y}_low", f"{y}_high")
     need_columns(table, [*keys, by, y, low, high])
-    names = table[keys].astype(str).agg(" · ".join, axis=1)
-    order, groups = names.drop_duplicates().tolist(), table[by].drop_duplicates().tolist()
-    places = names.map(order.index)
-    with style():
-        figure, axes = plt.subplots(
-            figsize=(PAGE_IN, 0.7 + (0.08 + 0.12 * len(groups)) * len(order))
-        )
-        for number, group in enumerate(groups):
-            chosen, look = table[table[by] == group], MARKED[number % len(MARKED)]
-            shift = 0.7 / len(groups) * (number - (len(groups) - 1) / 2)
-            ends, at = chosen[[y, low, high]], places[chosen.index] + shift
-            _draw_dots(axes, ends, at, look, _value_text(group))
-        axes.set_yticks(range(len(order)), order)
-        axes.set_ylim(len(order) - 0.5, -0.5)
-        axes.set_xlabel(label)
-        if log:
-            _log_axis(axes)
-        if mark is not None:
-            axes.axvline(mark, color="black", linewidth=0.6)
-        if len(groups) > 1:
-            figure.legend(loc="outside upper right", ncols=min(4, len(groups)))
+    marks = table[[y, low, high]].set_axis(["value", "low", "high"], axis=1).assign(panel="")
+    marks["case"] = table[keys].astype(str).agg(" · ".join, axis=1)
+    marks["whose"] = table[by].map(_value_text)
+    figure = figure_marks(marks, label, log)
+    if mark is not None:
+        figure.axes[0].axvline(mark, color="black", linewidth=0.6)
     return figure
-
-
-def _draw_dots(
-    axes: Any,
-    ends: pd.DataFrame,
-    at: pd.Series | pd.Index,
-    look: tuple[str, str],
-    label: str,
-) -> None:
-    """Values with their intervals, of which an end may be missing; the look: colour and marker."""
-    values, low, high = (ends[name] for name in ends)
-    reach = [end.clip(lower=0).fillna(0) for end in (values - low, high - values)]
-    colour, marker = look
-    kind = {"fmt": marker, "color": colour, "capsize": 2, "linewidth": 0.8, "label": label}
-    axes.errorbar(values, at, xerr=reach, **kind)
-
-
-def _log_axis(axes: Any) -> None:
-    """Logarithmic, unless what is drawn spans too little for it."""
-    from matplotlib.ticker import FuncFormatter
-
-    low, high = axes.dataLim.intervalx
-    if low <= 0 or high / low < 5:
-        return
-    axes.set_xscale("log")
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    axes.xaxis.set_minor_formatter(
-        FuncFormatter(lambda value, _: f"{value:g}" if f"{value:e}"[0] in "25" else "")
-    )
 
 
 def _value_text(value: object) -> str:
