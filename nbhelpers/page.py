@@ -94,10 +94,13 @@ def export_page(
     navigation, top = _take_navigation(notebook), _take_top(notebook)
     notebook.cells = [part for cell in notebook.cells for part in _parts(cell)]
     body = _unique(_body(notebook, Path(notebook_path).parent, hide_code))
-    line = f'<nav class="noisebook-pages">{navigation}</nav>' if navigation else ""
+    nav = '<nav class="noisebook-pages" aria-label="{}">{}</nav>'.format
+    above, below = (
+        nav(name, navigation) if navigation else "" for name in ("pages", "pages, again")
+    )
     switch = "" if hide_code else _SWITCH
     body = _beneath_title(_captioned(_without_repeats(body, top)), top)
-    body = switch + line + _sections(body) + line
+    body = switch + above + _sections(body) + below
     body = _NOTEBOOK_LINK.sub(lambda link: _page_link(link, contents), body)
     return write_page(html_path, title, body)
 
@@ -265,5 +268,5 @@ def _frame(title: str, body: str, css: str = "") -> str:
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n<link rel="icon"'
         ' href="data:,">\n'
         f"<style>\n{colours}\n{CSS.read_text(encoding='utf-8')}{css}</style>\n</head>\n"
-        f"<body>\n{body}\n</body>\n</html>\n"
+        f"<body>\n<main>\n{body}\n</main>\n</body>\n</html>\n"
     )

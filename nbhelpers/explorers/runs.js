@@ -10,7 +10,12 @@
     below_childWidth: "room / columns - names - 25",
     columns: "room < 700 ? 1 : 2",
   }
+  const silent = mark => {
+    if (mark.name?.startsWith("part_brush")) mark.aria = false // a reader of screens has the slider
+    mark.marks?.forEach(silent)
+  }
   const patch = vega => {
+    vega.marks.forEach(silent)
     const others = vega.signals.filter(one => !(one.name in widths))
     const sized = Object.entries(widths).map(([name, update]) => ({ name, update }))
     vega.signals = [...others, ...sized]

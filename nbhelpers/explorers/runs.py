@@ -174,6 +174,7 @@ def _chart(tables: Mapping[str, pd.DataFrame], cutoff: float) -> alt.VConcatChar
     chart = alt.vconcat(*rows, spacing=14).resolve_scale(color="independent", shape="independent")
     chart = chart.add_params(alt.param("cutoff", expr="cut_from_s"))
     chart = chart.add_params(alt.param("room", value=ROOM), alt.param("names", value=NAMES))
+    chart = chart.configure_axisX(labelFlush=False)
     return chart.configure(font="system-ui, DejaVu Sans, sans-serif")
 
 
@@ -215,7 +216,7 @@ def _distribution(dots: pd.DataFrame, part: alt.Parameter, cut: alt.Parameter) -
 def _time_line(lines: pd.DataFrame, chosen: alt.Parameter) -> alt.Chart:
     shown, colour = _named(lines)
     scale = alt.Scale(domain=list(colour), range=list(colour.values()))
-    columns = alt.ExprRef("ceil(room / 170)")
+    columns = alt.ExprRef("floor((room - names) / 115)")
     legend = alt.Legend(title=None, orient="top", columns=columns)
     whole = alt.Scale(domain=[0, float(lines["to_ms"].max())])
     words = f"who had each CPU (kept of {lines['run'].nunique()} runs)"
