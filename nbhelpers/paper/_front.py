@@ -128,7 +128,7 @@ def _card(one: Answered, link: str) -> str:
     )
     return (
         f'<article class="card {kind}">'
-        f'<h3><a href="{escape(link)}">{escape(one.question)}</a></h3>'
+        f'<h2><a href="{escape(link)}">{escape(one.question)}</a></h2>'
         f'<p class="word">{word}</p>{lines}</article>\n'
     )
 

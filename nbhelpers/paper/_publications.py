@@ -3,7 +3,8 @@
 Owns the page of a publication; `_joined` owns what stands in the tables, `_numbered` the index.
 """
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
@@ -57,6 +58,9 @@ class Publication:
             f'<a href="#{table.name}">{escape(table.caption.split(":")[0].split(".")[0])}</a>'
             for table in self.tables
         )
+        notes = Counter(note for table in self.tables for note in set(table.notes))
+        shared = [note for note, count in notes.items() if count > 1]
+        tables = "".join(_table_html(table, shared) for table in self.tables)
         return (
             f'<p><a href="index.html">Questions and answers</a></p><h1>{escape(self.short)}</h1>'
             f'<p>{escape(self.citation)}. <a href="https://doi.org/{self.doi}">{self.doi}</a></p>'
@@ -64,7 +68,7 @@ class Publication:
             f"{index_html(self.index)}"
             "<h2>Each published table, this study's numbers beside it</h2>"
             f"<p>{_DRAWN}</p>"
-            f'<p class="contents">{links}</p>{"".join(map(_table_html, self.tables))}'
+            f'{_notes_html(shared)}<p class="contents">{links}</p>{tables}'
         )
 
 
@@ -74,17 +78,22 @@ _DRAWN = (
 )
 
 
-def _table_html(table: JoinedTable) -> str:
+def _notes_html(notes: Iterable[str]) -> str:
+    return f'<div class="notes">{"".join(f"<p>{escape(note)}</p>" for note in notes)}</div>'
+
+
+def _table_html(table: JoinedTable, shared: Collection[str]) -> str:
+    """A table, its drawings, and its notes but those that several tables share."""
     figures = "".join(
         embedded(figure_marks(marks, label), f"{label}: published, and ours")
         for label, marks in table.drawings
     )
-    notes = "".join(f"<p>{escape(note)}</p>" for note in table.notes)
+    notes = _notes_html(note for note in table.notes if note not in shared)
     body = table_html(table.frame, why=" ".join(table.notes))
     return (
         f'<figure class="noisebook publication" id="{table.name}">'
         f"<figcaption>{escape(table.caption)}</figcaption>{figures}{body}"
-        f'<div class="notes">{notes}</div></figure>\n'
+        f"{notes}</figure>\n"
     )
 
 

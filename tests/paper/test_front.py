@@ -76,7 +76,7 @@ def index(tmp_path_factory):
 
 def test_each_stage_has_a_card_or_a_line_with_its_question_and_answer(index):
     page = index.read_text()
-    card = r'<h3><a href="\.\./pages/(.+?)\.html">.*?</a></h3>(.*?)</article>'
+    card = r'<h2><a href="\.\./pages/(.+?)\.html">.*?</a></h2>(.*?)</article>'
     cards = dict(re.findall(card, page, re.S))
     lines = dict(re.findall(r'<li class="\w+"><a href="\.\./pages/(.+?)\.html">(.*?)</li>', page))
     assert set(cards) | set(lines) == set(STAGES) and list(cards) == list(FIRST)
