@@ -8,6 +8,9 @@
  * next time at once. A message leaves its crowd, and tries again by itself, as soon as its class
  * changes. What it then has to do is exactly what it would have done alone: `passed` and `moved`
  * tell whether its turn at the present time is still to come.
+ *
+ * The plain way, MOST_CROWDS 0, ends at the same times. Of 20,000 messages to a rank with two CPUs
+ * (benchmarks/simulator.py --fan-in) it takes 3.7 s for 0.014 s, and 44 times as long as of 2,000.
  */
 #ifndef NB_CROWD_H
 #define NB_CROWD_H
