@@ -59,6 +59,7 @@ def figure_marks(
     known, free = {"published": (BLACK, "D")} | dict(looks or {}), iter(MARKED)
     colours, markers = zip(*(known.get(name) or next(free) for name in names))
     in_a_line = int(marks.groupby(["panel", "case"]).size().max())
+    dodge = min(0.6, 0.18 * in_a_line) if in_a_line > 1 else False
     lines = 1 + max(case.count("\n") for case in cases)
     high = len(cases) * max(_CASE_IN + _MARK_IN * in_a_line, _LINE_IN * lines)
     order = {"order": cases, "hue_order": names, "palette": list(colours), "markers": list(markers)}
@@ -67,7 +68,7 @@ def figure_marks(
     with style():
         figure, grid = _grid(len(panels), high)
         for axes, (panel, part) in zip(grid, panels):
-            what = {"x": label, "y": "case", "hue": "whose", "dodge": 0.6 * (in_a_line > 1)}
+            what = {"x": label, "y": "case", "hue": "whose", "dodge": dodge}
             seaborn.pointplot(part, ax=axes, **what, **order, **_LOOK)
             axes.set(title=panel, xlabel="" if len(panels) > 1 else label, ylabel="")
             _hollow(axes.lines, names)
