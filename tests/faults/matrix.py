@@ -270,9 +270,9 @@ def _put_back(before: dict[str, str]) -> int:
     return len(left)
 
 
-def count(place: Place, outcome: Outcome, before: dict[str, str]) -> None:
+def count(place: Place, outcome: Outcome, before: dict[str, str], patience_s: float = 5) -> None:
     """What is not as it was."""
-    until = time.monotonic() + 5
+    until = time.monotonic() + patience_s
     while ours(place) and time.monotonic() < until:
         time.sleep(0.02)
     left = ours(place)

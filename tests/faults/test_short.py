@@ -47,7 +47,7 @@ def test_what_is_left_would_be_counted() -> None:
             assert list(ours(place)) == [left.pid]
             outcome = Outcome()
             Path(SETTING).write_text(str(VALUE))
-            count(place, outcome, before)
+            count(place, outcome, before, patience_s=0.1)
             assert settings_now() == before
         finally:
             Path(SETTING).write_text(before[SETTING])
