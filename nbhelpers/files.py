@@ -75,10 +75,8 @@ def writing(path: str | Path) -> Iterator[None]:
     """An error of the disk names its fix; any other stays as it is."""
     try:
         yield
-    except DiskError:
-        raise
     except OSError as error:
-        if found := disk_error(error, path):
+        if not isinstance(error, DiskError) and (found := disk_error(error, path)):
             raise found from None
         raise
 

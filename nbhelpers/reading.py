@@ -102,12 +102,19 @@ def open_regular(path: str | Path, what: str, most: int = MOST_BYTES) -> BinaryI
     )
 
 
+def pieces(file: Any, path: str | Path, what: str, most: int) -> Iterator[bytes]:
+    """A file piece by piece, and an error in place of what is more than `most` bytes of it."""
+    left = most
+    while part := file.read(min(_CHUNK, left + 1)):
+        left -= len(part)
+        if left < 0:
+            raise _too_much(f"the {what} is larger than {most:,} bytes", path)
+        yield part
+
+
 def _at_most(file: Any, path: str | Path, what: str, most: int) -> bytes:
     whole = io.BytesIO()
-    while part := file.read(min(_CHUNK, most + 1 - whole.tell())):
-        if whole.tell() + len(part) > most:
-            raise _too_much(f"the {what} is larger than {most:,} bytes", path)
-        whole.write(part)
+    whole.writelines(pieces(file, path, what, most))
     return whole.getvalue()
 
 
@@ -240,9 +247,9 @@ def read_parquet(
     """
     with refusing(f"not a readable {what}", path):
         most = min(most, max(MOST_RATIO * Path(path).stat().st_size, SMALL_TABLE_BYTES))
-    with refusing(f"not a readable {what}", path), _little_memory(path, what, most):
-        table = unpacked_parquet(path, what, most)
-        return table.to_pandas(split_blocks=True, self_destruct=True)
+        with _little_memory(path, what, most):
+            table = unpacked_parquet(path, what, most)
+            return table.to_pandas(split_blocks=True, self_destruct=True)
 
 
 def unpacked_parquet(
@@ -264,9 +271,8 @@ def unpacked_parquet(
         size, batches = 0, []
         with parquet.ParquetFile(file, pre_buffer=False) as packed:
             for batch in packed.iter_batches(_ROWS, columns=columns, use_threads=False):
-                size += max(
-                    batch.nbytes, 8 * batch.num_rows * batch.num_columns
-                )  # as pandas has it
+                as_pandas = 8 * batch.num_rows * batch.num_columns
+                size += max(batch.nbytes, as_pandas)
                 if size > most:
                     raise _too_much(f"the {what} is larger than {most:,} bytes in memory", path)
                 batches.append(batch)

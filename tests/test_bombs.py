@@ -6,6 +6,7 @@ import functools
 import gzip
 import io
 import json
+import lzma
 import resource
 import struct
 import zipfile
@@ -150,7 +151,12 @@ BOMBS: dict[str, tuple[Callable, str, Callable[[], bytes]]] = {
     "many operations": (
         read_goal,
         ".goal",
-        lambda: packed(b"num_ranks 1\nrank 0 {\n" + b"l1: calc 9\n" * 9_000_000),
+        lambda: packed(b"num_ranks 1\nrank 0 {\n") + packed(b"l1: calc 9\n" * 1_000_000) * 40,
+    ),
+    "many operations, xz": (
+        read_goal,
+        ".goal",
+        lambda: lzma.compress(b"num_ranks 1\nrank 0 {\n" + b"l1: calc 9\n" * 40_000_000, preset=0),
     ),
     "a packed schedule": (
         read_goal,

@@ -9,7 +9,7 @@
  * path   a star stands for one number (policy*, irq 24), never for a word or a slash
  * kind   NUMBER: a decimal number from the range "least most"
  *        WORD:   one of the words of the range
- *        CPUS:   a list of CPUs that the machine has, like 0-2,5; never empty
+ *        CPUS:   a list of CPUs, like 0-2,5; the kernel takes none that the machine has not
  *        MASK:   the same as a hexadecimal mask, like ff,00000003
  * risk   LOW:    slower or less tidy while it holds
  *        HIGH:   CPUs disappear, or other programs may be kept from running

@@ -1,6 +1,6 @@
 /* noisebook-priv's events: which may be recorded, and which counted, and by what number.
  *
- *     event SYSTEM NAME       the number of a tracepoint; "event header page": the pages' layout
+ *     event SYSTEM NAME       the number of a tracepoint
  *
  * What is recorded shows everybody's threads (SECURITY.md says what of them), so that nothing is on
  * the list that Noisebook does not read. What is counted is counted on threads of the run alone: a
@@ -62,24 +62,25 @@ bool is_event_list(const char *value)
     return true;
 }
 
-static int number_of(int tracefs, const char *event)
+static int numbers[COUNTED_ONES]; /* until the next boot: the events are the kernel's own */
+
+static int read_numbers(void)
 {
     char path[160], text[32];
-    snprintf(path, sizeof path, "events/%s/id", event);
-    return read_text(tracefs, path, text, sizeof text) ? -1 : atoi(text);
+    const int tracefs = numbers[0] ? 0 : enter_tracefs();
+    for (int i = 0; tracefs > 0 && i < COUNTED_ONES; i++) {
+        snprintf(path, sizeof path, "events/%s/id", COUNTED[i]);
+        numbers[i] = read_text(tracefs, path, text, sizeof text) ? -1 : atoi(text);
+    }
+    without_rights();
+    return tracefs < 0 ? tracefs : 0;
 }
 
-/* The numbers hold until the next boot: the events are the kernel's own, not modules'. */
 bool is_counted(int64_t number)
 {
-    static int numbers[COUNTED_ONES];
-    if (!numbers[0]) {
-        const int tracefs = enter_tracefs();
-        for (int i = 0; tracefs >= 0 && i < COUNTED_ONES; i++)
-            numbers[i] = number_of(tracefs, COUNTED[i]);
-        leave_tracefs(tracefs);
-    }
-    for (int i = 0; number > 0 && i < COUNTED_ONES; i++)
+    if (number <= 0 || read_numbers())
+        return false;
+    for (int i = 0; i < COUNTED_ONES; i++)
         if (numbers[i] == number)
             return true;
     return false;
@@ -87,16 +88,17 @@ bool is_counted(int64_t number)
 
 void verb_event(struct request *request)
 {
-    char event[160], path[200], text[TEXT_BYTES - 8] = "";
+    char event[160], number[16] = "";
+    int i = 0;
     snprintf(event, sizeof event, "%.70s/%.70s", request->words[1], request->words[2]);
-    bool listed = !strcmp(event, "header/page");
-    snprintf(path, sizeof path, listed ? "events/header_page" : "events/%s/id", event);
-    for (int i = 0; i < COUNTED_ONES; i++)
-        listed = listed || !strcmp(event, COUNTED[i]);
-    if (!listed)
+    while (i < COUNTED_ONES && strcmp(event, COUNTED[i]))
+        i++;
+    if (i == COUNTED_ONES)
         return answer(-EACCES, "it is not on the list of tracepoints", -1);
-    const int tracefs = enter_tracefs();
-    const int error = tracefs < 0 ? tracefs : read_text(tracefs, path, text, sizeof text);
-    leave_tracefs(tracefs);
-    answer(error, text, -1);
+    int error = read_numbers();
+    if (!error && numbers[i] < 0)
+        error = -ENOENT;
+    if (!error)
+        snprintf(number, sizeof number, "%d", numbers[i]);
+    answer(error, number, -1);
 }

@@ -39,7 +39,7 @@ int confine(void)
         /* rights up and down */
         CALL(capset), CALL(setresuid), CALL(geteuid),
         /* files of the kernel */
-        CALL(openat), CALL(openat2), CALL(read), CALL(write), CALL(lseek), CALL(fcntl), CALL(fstat),
+        CALL(openat), CALL(dup3), CALL(read), CALL(write), CALL(lseek), CALL(fcntl), CALL(fstat),
         CALL(newfstatat), CALL(fstatfs), CALL(getdents64), CALL(flock),
 #ifdef SYS_stat /* of C libraries before 2.33 */
         CALL(stat), CALL(lstat),

@@ -1,22 +1,22 @@
 /* noisebook-priv's tracing: instances of tracefs for the user who asks.
  *
- *     trace NAME              makes the instance
+ *     trace NAME              makes the instance, whose name begins with noisebook-PID-
  *     look NAME               answers with its folder, in which the user may read
  *     knob NAME FILE VALUE    one of the knobs below
  *     untrace NAME            removes the instance
  *     watch FLAG              osnoise/options: OSNOISE_WORKLOAD or NO_OSNOISE_WORKLOAD; "show"
  *
- * The name says whose the instance is: noisebook-PID-START-NAMESPACE-WORD. The user may read what
- * was recorded. What is recorded only this program decides (nbpriv_events.c), and how much: so many
- * instances for each user, and for all of them a share of the machine's memory. What a dead process
- * has left goes when its helper ends, or when its user makes the next one.
+ * The user may read what was recorded. What is recorded only this program decides
+ * (nbpriv_events.c), and how much: so many instances for each user, and for all of them a share of
+ * the machine's memory. The helper that made an instance holds a lock on it, and removes it when
+ * its socket is closed. Was it killed, the kernel has released the lock, and the user's next
+ * instance takes the place of what nobody holds.
  */
 #include "nbpriv.h"
 
 #include <dirent.h>
 #include <stdio.h>
 #include <sys/file.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysinfo.h>
@@ -25,14 +25,14 @@
 enum {
     TRACEFS_MAGIC = 0x74726163,
     FSCONFIG_CREATE = 6,
-    LEAST_FILES = 16,
-    MOST_INSTANCES = 4, /* of a user */
-    MEMORY_SHARE = 8,   /* an eighth of the machine's memory for all of a user's */
+    MEMORY_SHARE = 8, /* an eighth of the machine's memory for all of a user's */
     TRIES = 50,
-    PAUSE_US = 20000
+    PAUSE_US = 20000,
+    NAME_BYTES = 101
 };
 
-static const char SYSTEMS[] = "irq irq_vectors nmi sched osnoise";
+static const char LETTERS[] = "abcdefghijklmnopqrstuvwxyz0123456789-";
+static char held[MOST_INSTANCES][NAME_BYTES]; /* locked by the descriptors from HELD_FROM on */
 
 /* tracefs where it is mounted; else a mount of our own that is attached nowhere (Linux 5.2). */
 static int open_tracefs(void)
@@ -41,62 +41,47 @@ static int open_tracefs(void)
     const int there = open("/sys/kernel/tracing", O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (there >= 0 && !fstatfs(there, &where) && where.f_type == TRACEFS_MAGIC)
         return there;
-    if (there >= 0)
-        close(there);
     const int context = (int)syscall(SYS_fsopen, "tracefs", 1);
-    if (context < 0)
+    if (context < 0 || syscall(SYS_fsconfig, context, FSCONFIG_CREATE, NULL, NULL, 0))
         return -errno;
-    int fd = -1;
-    if (!syscall(SYS_fsconfig, context, FSCONFIG_CREATE, NULL, NULL, 0))
-        fd = (int)syscall(SYS_fsmount, context, 1, 0);
-    const int error = fd < 0 ? -errno : 0;
-    close(context);
-    return error ? error : fd;
+    const int fd = (int)syscall(SYS_fsmount, context, 1, 0);
+    return fd < 0 ? -errno : fd;
 }
 
-bool has_only(const char *text, const char *letters, size_t most)
+int enter_tracefs(void)
 {
-    const size_t length = strlen(text);
-    return length && length <= most && strspn(text, letters) == length;
+    const int error = with_rights(BIT(CAP_SYS_ADMIN) | BIT(CAP_CHOWN), true);
+    return error ? error : open_tracefs();
 }
 
-static bool is_instance(const char *name)
+static const char *path_of(const char *name)
 {
-    int pid, end = 0;
-    return has_only(name, "abcdefghijklmnopqrstuvwxyz0123456789-", 100) &&
-           sscanf(name, "noisebook-%d-%*[0-9]-%*[0-9]%n", &pid, &end) == 1 && end && pid > 0;
+    static char path[NAME_BYTES + 16];
+    snprintf(path, sizeof path, "instances/%s", name);
+    return path;
 }
 
-/* Opens instances/NAME if it is this user's. */
+/* The folder of an instance of this user's. */
 static int open_instance(int tracefs, const char *name)
 {
-    char path[160];
     struct stat owner;
-    snprintf(path, sizeof path, "instances/%s", name);
-    const int fd = openat(tracefs, path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    const int fd = openat(tracefs, path_of(name), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0)
         return -errno;
-    if (!fstat(fd, &owner) && owner.st_uid == the_user())
+    if (!fstat(fd, &owner) && owner.st_uid == user)
         return fd;
     close(fd);
     return -EPERM;
 }
 
-/* The kernel takes events one by one: each write says how far it came. */
-static int write_knob(int folder, const char *file, const char *value)
+static int remove_instance(int tracefs, const char *name)
 {
-    const int fd = openat(folder, file, O_WRONLY | O_TRUNC | O_NOFOLLOW | O_CLOEXEC);
-    int error = fd < 0 ? -errno : 0;
-    for (size_t left = strlen(value); left && !error;) {
-        const ssize_t took = write(fd, value, left);
-        if (took <= 0)
-            error = took ? -errno : -EIO;
-        else
-            value += took, left -= (size_t)took;
-    }
-    if (fd >= 0)
-        close(fd);
-    return error;
+    const int instance = open_instance(tracefs, name);
+    if (instance < 0)
+        return instance;
+    write_text(instance, "tracing_on", "0");
+    close(instance);
+    return unlinkat(tracefs, path_of(name), AT_REMOVEDIR) ? -errno : 0;
 }
 
 /* ---- who may look ---------------------------------------------------------------------------- */
@@ -104,146 +89,111 @@ static int write_knob(int folder, const char *file, const char *value)
 static int show(int folder, const char *name, mode_t mode)
 {
     if (fchmodat(folder, name, mode, 0) ||
-        fchownat(folder, name, the_user(), (gid_t)-1, AT_SYMLINK_NOFOLLOW))
+        fchownat(folder, name, user, (gid_t)-1, AT_SYMLINK_NOFOLLOW))
         return -errno;
     return 0;
 }
 
-/* Calls `each` for the entries of a folder that begin with a word, and with the folder itself. */
-static void for_each(int folder, const char *name, const char *prefix,
-                     void (*each)(int folder, const char *entry))
+/* A folder, and below it what a recording is read from. */
+static void show_tree(int folder, const char *name)
 {
     const int fd = openat(folder, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     DIR *entries = fd < 0 ? NULL : fdopendir(fd);
     if (!entries) {
-        if (fd >= 0)
-            close(fd);
+        if (is_among_words(name, "trace_pipe_raw stats format"))
+            show(folder, name, 0400);
         return;
     }
     for (struct dirent *entry; (entry = readdir(entries));)
-        if (entry->d_name[0] != '.' && !strncmp(entry->d_name, prefix, strlen(prefix)))
-            each(dirfd(entries), entry->d_name);
+        if (*entry->d_name != '.')
+            show_tree(fd, entry->d_name);
     closedir(entries);
     show(folder, name, 0555);
 }
 
-static void show_buffer(int folder, const char *cpu)
-{
-    char path[300];
-    for (int i = 0; i < 2; i++) {
-        snprintf(path, sizeof path, "%s/%s", cpu, i ? "stats" : "trace_pipe_raw");
-        show(folder, path, 0400);
-    }
-    show(folder, cpu, 0555);
-}
-
-static void show_event(int folder, const char *event)
-{
-    char path[300];
-    struct stat found;
-    if (fstatat(folder, event, &found, AT_SYMLINK_NOFOLLOW) || !S_ISDIR(found.st_mode))
-        return;
-    snprintf(path, sizeof path, "%s/format", event);
-    show(folder, path, 0400);
-    show(folder, event, 0555);
-}
-
-static void show_system(int folder, const char *system)
-{
-    if (is_among_words(system, SYSTEMS))
-        for_each(folder, system, "", show_event);
-}
-
 static void show_instance(int instance)
 {
+    static const char *const FOLDERS[] = {"per_cpu",    "events/irq",   "events/irq_vectors",
+                                          "events/nmi", "events/sched", "events/osnoise"};
     show(instance, "trace", 0600); /* writing empties it */
-    for_each(instance, "per_cpu", "cpu", show_buffer);
-    for_each(instance, "events", "", show_system);
+    for (size_t i = 0; i < sizeof FOLDERS / sizeof *FOLDERS; i++)
+        show_tree(instance, FOLDERS[i]);
+    show(instance, "events/header_page", 0400);
+    show(instance, "events", 0555);
 }
 
-/* ---- verbs ----------------------------------------------------------------------------------- */
+/* ---- making and ending ----------------------------------------------------------------------- */
 
-/* It is the user's before all else, so that whoever asked can remove it whatever happens next. */
-static int make_instance(int tracefs, const char *name)
-{
-    char path[160];
-    snprintf(path, sizeof path, "instances/%s", name);
-    if (mkdirat(tracefs, path, 0700))
-        return -errno;
-    int error = show(tracefs, path, 0555);
-    const int fd = error ? error
-                         : openat(tracefs, path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (fd < 0) {
-        error = error ? error : -errno;
-        unlinkat(tracefs, path, AT_REMOVEDIR);
-        return error;
-    }
-    write_knob(fd, "buffer_size_kb", "64");
-    show_instance(fd);
-    close(fd);
-    return 0;
-}
-
-static int remove_instance(int tracefs, const char *name)
-{
-    char path[160];
-    const int instance = open_instance(tracefs, name);
-    if (instance < 0)
-        return instance;
-    write_knob(instance, "tracing_on", "0");
-    close(instance);
-    snprintf(path, sizeof path, "instances/%s", name);
-    return unlinkat(tracefs, path, AT_REMOVEDIR) ? -errno : 0;
-}
-
-/* ---- limits ---------------------------------------------------------------------------------- */
-
-/* The folder of all instances, ours alone as long as it is open: nobody counts while another makes.
- */
-static int open_instances(int tracefs)
-{
-    const int fd = openat(tracefs, "instances", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    for (int i = 0; fd >= 0 && i < TRIES; i++, usleep(PAUSE_US))
-        if (!flock(fd, LOCK_EX | LOCK_NB))
-            return fd;
-    if (fd >= 0)
-        close(fd);
-    return fd < 0 ? -errno : -EAGAIN;
-}
-
-/* How many this user has; those of dead makers are removed first. */
-static int count_instances(int tracefs, int instances)
+/* How many this user has, or -errno; those that no helper holds any more are removed. */
+static int count_instances(int tracefs)
 {
     int count = 0;
-    const int fd = openat(instances, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    const int fd = openat(tracefs, "instances", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *entries = fd < 0 ? NULL : fdopendir(fd);
     if (!entries)
-        return MOST_INSTANCES;
+        return -errno;
     for (struct dirent *entry; (entry = readdir(entries));) {
         const char *name = entry->d_name;
-        struct stat owner;
-        if (is_instance(name) && !fstatat(instances, name, &owner, AT_SYMLINK_NOFOLLOW) &&
-            owner.st_uid == the_user() &&
-            (!has_a_dead_maker(name) || remove_instance(tracefs, name)))
+        const int instance = open_instance(tracefs, name);
+        if (instance < 0)
+            continue;
+        const bool is_held = flock(instance, LOCK_SH | LOCK_NB);
+        close(instance);
+        if (is_held || remove_instance(tracefs, name))
             count++;
     }
     closedir(entries);
     return count;
 }
 
+/* It is the user's, and held, before all else: whatever happens next, it can be removed. */
+static int make_instance(int tracefs, const char *name)
+{
+    struct stat there;
+    int slot = 0;
+    while (slot < MOST_INSTANCES - 1 && *held[slot] &&
+           !fstatat(tracefs, path_of(held[slot]), &there, AT_SYMLINK_NOFOLLOW))
+        slot++;
+    if (mkdirat(tracefs, path_of(name), 0700))
+        return -errno;
+    const int error = show(tracefs, path_of(name), 0555);
+    const int fd = error ? error : open_instance(tracefs, name);
+    if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) || dup3(fd, HELD_FROM + slot, O_CLOEXEC) < 0) {
+        unlinkat(tracefs, path_of(name), AT_REMOVEDIR);
+        return fd < 0 ? fd : -EMFILE;
+    }
+    snprintf(held[slot], NAME_BYTES, "%s", name);
+    write_text(fd, "buffer_size_kb", "64");
+    show_instance(fd);
+    return 0;
+}
+
+/* One helper at a time counts and makes; who is stopped meanwhile does not stop the others. */
 static int make_within_limits(int tracefs, const char *name)
 {
-    struct rlimit files;
-    if (getrlimit(RLIMIT_NOFILE, &files) || files.rlim_cur < LEAST_FILES)
-        return -EMFILE;
-    const int instances = open_instances(tracefs);
-    if (instances < 0)
-        return instances;
-    const bool room = count_instances(tracefs, instances) < MOST_INSTANCES;
-    const int error = room ? make_instance(tracefs, name) : -EDQUOT;
-    close(instances);
-    return error;
+    const int turn = openat(tracefs, "instances", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (turn < 0)
+        return -errno;
+    for (int i = 0; flock(turn, LOCK_EX | LOCK_NB); i++, usleep(PAUSE_US))
+        if (i == TRIES)
+            return -EAGAIN;
+    const int count = count_instances(tracefs);
+    if (count < 0 || count >= MOST_INSTANCES)
+        return count < 0 ? count : -EDQUOT;
+    return make_instance(tracefs, name);
 }
+
+/* A process that is killed closes its socket a moment before the rest. */
+void end_tracing(void)
+{
+    const int tracefs = *held[0] ? enter_tracefs() : -1;
+    for (int i = 0; tracefs >= 0 && i < MOST_INSTANCES; i++)
+        for (int j = 0; *held[i] && j < TRIES && remove_instance(tracefs, held[i]) == -EBUSY; j++)
+            usleep(PAUSE_US);
+    without_rights();
+}
+
+/* ---- verbs ----------------------------------------------------------------------------------- */
 
 /* For each CPU: of every instance the same, so that all together cannot take more. */
 static int64_t most_buffer_kib(void)
@@ -255,68 +205,19 @@ static int64_t most_buffer_kib(void)
     return all / MEMORY_SHARE / MOST_INSTANCES / sysconf(_SC_NPROCESSORS_CONF);
 }
 
-static bool has_made;
-
-/* A process that is killed closes its socket a moment before it is dead. */
-void end_tracing(void)
-{
-    for (int i = 0; has_made && !asker_is_dead(); i++, usleep(PAUSE_US))
-        if (i == TRIES)
-            return;
-    if (!has_made)
-        return;
-    const int tracefs = enter_tracefs();
-    const int instances = tracefs < 0 ? tracefs : open_instances(tracefs);
-    if (instances >= 0)
-        count_instances(tracefs, instances);
-    leave_tracefs(tracefs);
-}
-
-/* With tracefs open and root's id, until `leave_tracefs`. */
-int enter_tracefs(void)
-{
-    const int error = with_rights(BIT(CAP_SYS_ADMIN) | BIT(CAP_CHOWN), true);
-    return error ? error : open_tracefs();
-}
-
-void leave_tracefs(int tracefs)
-{
-    if (tracefs >= 0)
-        close(tracefs);
-    without_rights();
-}
-
-void verb_trace(struct request *request)
-{
-    if (!is_instance(request->words[1]) || !is_asked_by_its_maker(request->words[1]))
-        return answer(-EACCES, "an instance is named after the process that asks", -1);
-    const int tracefs = enter_tracefs();
-    const int error = tracefs < 0 ? tracefs : make_within_limits(tracefs, request->words[1]);
-    leave_tracefs(tracefs);
-    has_made = has_made || !error;
-    answer(error, error == -EDQUOT ? "this user has four instances, the most" : "", -1);
-}
-
-void verb_look(struct request *request)
-{
-    if (!is_instance(request->words[1]))
-        return answer(-EACCES, "it is no instance of ours", -1);
-    const int tracefs = enter_tracefs();
-    const int fd = tracefs < 0 ? tracefs : open_instance(tracefs, request->words[1]);
-    leave_tracefs(tracefs);
-    answer(fd < 0 ? fd : 0, "", fd);
-}
-
 /* The value as the kernel wants it; NULL: no such knob, or no such value of it. */
 static const char *knob_value(const char *file, char *value)
 {
+    static const char *const KNOBS[][2] = {
+        {"tracing_on", "0 1"},
+        {"options/overwrite", "0 1"},
+        {"trace_clock", "mono"},
+        {"current_tracer", "nop osnoise"}
+    };
     int64_t number;
-    if (is_among_words(file, "tracing_on options/overwrite"))
-        return is_among_words(value, "0 1") ? value : NULL;
-    if (!strcmp(file, "trace_clock"))
-        return strcmp(value, "mono") ? NULL : value;
-    if (!strcmp(file, "current_tracer"))
-        return is_among_words(value, "nop osnoise") ? value : NULL;
+    for (size_t i = 0; i < sizeof KNOBS / sizeof *KNOBS; i++)
+        if (!strcmp(file, KNOBS[i][0]))
+            return is_among_words(value, KNOBS[i][1]) ? value : NULL;
     if (!strcmp(file, "buffer_size_kb"))
         return is_number(value, 1, most_buffer_kib(), &number) ? value : NULL;
     if (strcmp(file, "set_event"))
@@ -325,38 +226,57 @@ static const char *knob_value(const char *file, char *value)
         return "";
     if (!is_event_list(value))
         return NULL;
-    for (char *at = value; *at; at++)
-        if (*at == ',')
-            *at = '\n';
+    for (char *at = value; (at = strchr(at, ','));)
+        *at = '\n';
     return value;
 }
 
-void verb_knob(struct request *request)
+/* What it opens is closed with the request. */
+void verb_instance(struct request *request)
 {
-    const char *file = request->words[2], *value = knob_value(file, request->words[3]);
-    char why[128] = "no such knob, or no such value of it";
-    if (!strcmp(file, "buffer_size_kb"))
-        snprintf(why, sizeof why, "at most %" PRId64 " KiB a CPU here", most_buffer_kib());
-    if (!is_instance(request->words[1]) || !value)
+    const char verb = *request->words[0], *name = request->words[1];
+    const char *file = verb == 'k' ? request->words[2] : "";
+    const char *value = verb == 'k' ? knob_value(file, request->words[3]) : "";
+    char why[96] = "this user has four instances, the most", ours[32];
+    const int length = snprintf(ours, sizeof ours, "noisebook-%d-", (int)asker);
+    if (!has_only(name, LETTERS, NAME_BYTES - 1) ||
+        (verb == 't' && strncmp(name, ours, (size_t)length)))
+        return answer(-EACCES, "an instance is named after the process that asks", -1);
+    if (!value) {
+        snprintf(why, sizeof why, "no such knob or value; buffers may have %" PRId64 " KiB a CPU",
+                 most_buffer_kib());
         return answer(-EDOM, why, -1);
+    }
     const int tracefs = enter_tracefs();
-    const int instance = tracefs < 0 ? tracefs : open_instance(tracefs, request->words[1]);
-    int error = instance < 0 ? instance : write_knob(instance, file, value);
-    if (instance >= 0)
-        close(instance);
-    leave_tracefs(tracefs);
-    answer(error, "", -1);
+    int fd = tracefs;
+    if (tracefs >= 0)
+        fd = verb == 't' ? make_within_limits(tracefs, name) : open_instance(tracefs, name);
+    int error = fd < 0 ? fd : 0;
+    if (!error && verb == 'k')
+        error = write_text(fd, file, value);
+    if (!error && verb == 'u')
+        error = remove_instance(tracefs, name);
+    without_rights();
+    answer(error, error == -EDQUOT ? why : "", verb == 'l' ? fd : -1);
 }
 
-void verb_untrace(struct request *request)
+void verb_watch(struct request *request)
 {
-    if (!is_instance(request->words[1]))
-        return answer(-EACCES, "it is no instance of ours", -1);
-    const int tracefs = enter_tracefs();
-    const int error = tracefs < 0 ? tracefs : remove_instance(tracefs, request->words[1]);
-    leave_tracefs(tracefs);
-    answer(error, "", -1);
+    static const char FILE_NAME[] = "osnoise/options";
+    const char *flag = request->words[1];
+    char text[TEXT_BYTES - 8] = "";
+    const bool shown = !strcmp(flag, "show");
+    if (!shown && !is_among_words(flag, "OSNOISE_WORKLOAD NO_OSNOISE_WORKLOAD"))
+        return answer(-EDOM, "no such flag", -1);
+    int error = enter_tracefs();
+    if (error >= 0)
+        error = shown ? read_text(error, FILE_NAME, text, sizeof text)
+                      : write_text(error, FILE_NAME, flag);
+    without_rights();
+    answer(error, text, -1);
 }
+
+/* ---- files of the kernel --------------------------------------------------------------------- */
 
 int read_text(int folder, const char *path, char *text, size_t bytes)
 {
@@ -369,19 +289,19 @@ int read_text(int folder, const char *path, char *text, size_t bytes)
     return error;
 }
 
-void verb_watch(struct request *request)
+/* tracefs takes events one by one: each write says how far it came. */
+int write_text(int folder, const char *path, const char *value)
 {
-    static const char FILE_NAME[] = "osnoise/options";
-    const char *flag = request->words[1];
-    char text[TEXT_BYTES - 8] = "";
-    const bool shown = !strcmp(flag, "show");
-    if (!shown && !is_among_words(flag, "OSNOISE_WORKLOAD NO_OSNOISE_WORKLOAD"))
-        return answer(-EDOM, "no such flag", -1);
-    const int tracefs = enter_tracefs();
-    int error = tracefs;
-    if (tracefs >= 0)
-        error = shown ? read_text(tracefs, FILE_NAME, text, sizeof text)
-                      : write_knob(tracefs, FILE_NAME, flag);
-    leave_tracefs(tracefs);
-    answer(error, text, -1);
+    const int fd = openat(folder, path, O_WRONLY | O_TRUNC | O_NOFOLLOW | O_CLOEXEC);
+    int error = fd < 0 ? -errno : 0;
+    for (size_t left = strlen(value); left && !error;) {
+        const ssize_t took = write(fd, value, left);
+        if (took <= 0)
+            error = took ? -errno : -EIO;
+        else
+            value += took, left -= (size_t)took;
+    }
+    if (fd >= 0)
+        close(fd);
+    return error;
 }

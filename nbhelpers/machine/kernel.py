@@ -261,11 +261,10 @@ def undo_folder(change: dict, patience_s: float) -> tuple[bool, str]:
 
 def instances(tracefs: str) -> list[tuple[str, dict]]:
     """Pairs (name, owner) of all tracefs instances of Noisebook; empty where listing is refused."""
-    try:
-        names = os.listdir(os.path.join(tracefs, "instances"))
-    except OSError:
-        return []
-    return [(name, owner) for name in sorted(names) if (owner := owner_of(name))]
+    names: list[str] = []
+    with contextlib.suppress(OSError):
+        names = sorted(os.listdir(os.path.join(tracefs, "instances")))
+    return [(name, owner) for name in names if (owner := owner_of(name))]
 
 
 def _patiently(action: Callable[[], object], patience_s: float) -> None:

@@ -44,31 +44,11 @@ def _instances() -> Iterator[str]:
 
 
 def _groups() -> Iterator[str]:
-    """Those of version 1 lie below a mount; those of version 2 below the group of their maker,
-    wherever that is. Those of another user are left to that user's next start and to root's.
-    """
-    for place, kind in dict.fromkeys(kernel.mounts()):
-        if kind not in ("cgroup", "cgroup2"):
-            continue
-        for folder, below, _ in os.walk(place):
-            for name in below:
-                owner = kernel.owner_of(name)
-                path = f"{folder}/{name}"
-                if (
-                    owner
-                    and not kernel.alive(owner)
-                    and os.getpid() not in run_groups.members(path)
-                    and _may_remove(path)
-                ):
-                    yield from _gone(path, f"the control group {path}", owner)
-            wanted = kind == "cgroup2"
-            below[:] = [name for name in below if wanted and not kernel.owner_of(name)]
-
-
-def _may_remove(path: str) -> bool:
-    with contextlib.suppress(OSError):  # it is gone
-        return os.geteuid() in (0, os.stat(path).st_uid)
-    return False
+    """Those beside ours, of runs outside of a campaign: a campaign's is in the journal."""
+    for path in Path(run_groups.base()).glob(f"{kernel.OURS}*") if run_groups.base() else ():
+        owner = kernel.owner_of(path.name)
+        if owner and not kernel.alive(owner):
+            yield from _gone(str(path), f"the control group {path}", owner)
 
 
 def _gone(path: str, what: str, owner: dict) -> Iterator[str]:

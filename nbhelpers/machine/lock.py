@@ -2,8 +2,8 @@
 
 Measuring holds it exclusively, analysing holds it shared. It is two flocks, which the kernel
 releases when their holder dies: one of this user's, in a file that nobody else can open, and one
-of all users, which anybody can hold. For that one nobody waits longer than two hours, and for the
-same process only one time: what is measured then says beside whom.
+of all users, on a folder of the kernel's, which anybody can hold. For that one nobody waits longer
+than two hours, and for the same process only one time: what is measured then says beside whom.
 """
 
 import contextlib
@@ -11,9 +11,7 @@ import fcntl
 import os
 import pwd
 import re
-import stat
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Iterator
@@ -25,8 +23,7 @@ from . import kernel
 from ._watch import state_folder
 
 INHERITED = "NOISEBOOK_LOCK"
-# Minimal systems lack the first, or have it for root only. The file is empty; no link is followed.
-COMMON = ("/run/lock", "/tmp", "/dev/shm")  # nosec B108
+COMMON = "/sys/devices/system/cpu"  # what is shared; each user can lock it, and none can take it
 PATIENCE_S = 7200.0  # no stage takes longer
 _LONGEST = 300  # bytes of a signature
 _SOMEBODY = "another measurement"
@@ -81,34 +78,31 @@ def measuring(
 
 def _take_both(stack: contextlib.ExitStack, kind: int, wait: bool, doing: str) -> str:
     """Take this user's lock, then that of all users; beside whom this user measures, if at all."""
-    held, beside, in_vain = [], "", b""
-    if (own := _private()) >= 0:
+    own, beside, in_vain = _private(), "", b""
+    common = -1 if os.environ.get("NOISEBOOK_STATE") else _common()
+    if own >= 0:
         in_vain = os.pread(own, _LONGEST, _LONGEST)
-        if not _take(own, kind, wait):
-            held.append(own)
+        if _take(own, kind, wait):
+            own = -1
+        else:
             stack.callback(_release, own)
-    if not os.environ.get("NOISEBOOK_STATE") and (common := _common()) >= 0:
+    if common >= 0:
         if holder := _take(common, kind, wait, in_vain):
             in_vain = _maker(holder)
             who = f"process {in_vain.decode().split()[0]}" if in_vain else _SOMEBODY
             beside = f"measured beside {who}, which kept the lock of all users"
         else:
-            held.append(common)
             stack.callback(_release, common)
-    if not held and not beside:
-        raise _no_lock()
-    for handle in held:
-        _sign(handle, doing, in_vain if handle == own else b"")
+    elif own < 0:
+        raise Unavailable(
+            "there is no folder for the measuring lock",
+            where=os.environ.get("NOISEBOOK_STATE") or COMMON,
+            why=_WHY,
+            fix="name a folder of yours: NOISEBOOK_STATE=FOLDER",
+        )
+    if own >= 0:
+        _sign(own, doing, in_vain)
     return beside
-
-
-def _no_lock() -> Unavailable:
-    return Unavailable(
-        "there is no folder for the measuring lock",
-        where=os.environ.get("NOISEBOOK_STATE") or ", ".join(COMMON),
-        why=_WHY,
-        fix="name a folder of yours: NOISEBOOK_STATE=FOLDER",
-    )
 
 
 # ---- where they lie ------------------------------------------------------------------------------
@@ -124,40 +118,10 @@ def _private() -> int:
 
 
 def _common() -> int:
-    """The lock of all users, open; −1: there is no folder where each of them could find it."""
-    for folder in COMMON:
-        path = Path(folder) / "noisebook-measuring.lock"
-        with contextlib.suppress(OSError):
-            if not _for_everybody(folder):
-                continue
-            if not os.path.lexists(path):
-                _make(path)
-            if _can_be_opened_by_all(path.lstat()):
-                return os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    """The lock of all users, open; −1: this machine has none."""
+    with contextlib.suppress(OSError):
+        return os.open(COMMON, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     return -1
-
-
-def _for_everybody(folder: str) -> bool:
-    """Whether every user may make files there, and only their owner removes them; on a read-only
-    file system nobody may.
-    """
-    mode = os.stat(folder).st_mode
-    return bool(mode & stat.S_IWOTH and mode & stat.S_ISVTX) and os.access(
-        folder, os.W_OK | os.X_OK
-    )
-
-
-def _make(path: Path) -> None:
-    """Whole at once: no other user finds it before it can be opened."""
-    with tempfile.NamedTemporaryFile(dir=path.parent, prefix=".noisebook-") as file:
-        os.fchmod(file.fileno(), 0o666)  # nosec B103: all users share the lock
-        with contextlib.suppress(FileExistsError):
-            os.link(file.name, path)
-
-
-def _can_be_opened_by_all(found: os.stat_result) -> bool:
-    """Else its maker would stop them all, and each user must come to the same answer."""
-    return stat.S_ISREG(found.st_mode) and found.st_mode & 0o666 == 0o666
 
 
 # ---- holding -------------------------------------------------------------------------------------
@@ -227,13 +191,13 @@ def _sign(handle: int, doing: str, in_vain: bytes) -> None:
 
 
 def _holder(handle: int) -> str:
-    """Who holds the lock: process and user as the kernel has them, and what a process of that
-    number has signed, as all users can write the file.
+    """Who holds the lock, process and user as the kernel has them; what for stands in a file of
+    one's own.
     """
-    text = os.pread(handle, _LONGEST, 0).decode(errors="replace").partition("\n")[0]
-    signed = "".join(letter for letter in text if letter.isprintable())
+    signed, holders = "", _holders(os.fstat(handle).st_ino)
+    with contextlib.suppress(IsADirectoryError):
+        signed = os.pread(handle, _LONGEST, 0).decode(errors="replace").partition("\n")[0]
     signer = re.match(r"process (\d+) ", signed)
-    holders = _holders(os.fstat(handle).st_ino)
     if signer and signer[1] in (holders or os.listdir("/proc")):
         return f"{signed} of {_user(signer[1])}"
     return f"process {holders[0]} of {_user(holders[0])}" if holders else _SOMEBODY
@@ -252,9 +216,6 @@ def _maker(holder: str) -> bytes:
 
 
 def _user(pid: str) -> str:
-    with contextlib.suppress(OSError):
-        number = os.stat(f"/proc/{pid}").st_uid
-        with contextlib.suppress(KeyError):
-            return f"user {pwd.getpwuid(number).pw_name}"
-        return f"user {number}"
+    with contextlib.suppress(OSError, KeyError):
+        return f"user {pwd.getpwuid(os.stat(f'/proc/{pid}').st_uid).pw_name}"
     return "another user"

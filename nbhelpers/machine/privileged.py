@@ -176,17 +176,17 @@ def osnoise_options() -> str:
 
 def make_instance(path: str) -> None:
     """Make a tracefs instance below /sys/kernel/tracing/instances."""
-    _requested("trace", _instance(path))
+    _requested("trace", path.removeprefix(INSTANCES))
 
 
 def remove_instance(path: str) -> None:
     """Remove a tracefs instance of this user's."""
-    _requested("untrace", _instance(path))
+    _requested("untrace", path.removeprefix(INSTANCES))
 
 
 def open_instance(path: str) -> int:
     """A descriptor of the folder of an instance of this user's, in which it may read."""
-    return _requested("look", _instance(path))[1]
+    return _requested("look", path.removeprefix(INSTANCES))[1]
 
 
 def is_hidden_instance(path: str) -> bool:
@@ -198,20 +198,9 @@ def is_hidden_instance(path: str) -> bool:
     )
 
 
-def _instance(path: str) -> str:
-    if not path.startswith(INSTANCES):
-        raise PermissionError(errno.EACCES, "it is no tracefs instance", path)
-    return path.removeprefix(INSTANCES)
-
-
 def tracepoint(system: str, name: str) -> int:
     """The number of a tracepoint."""
     return int(_requested("event", system, name)[0])
-
-
-def header_page() -> str:
-    """The layout of tracefs' pages."""
-    return _requested("event", "header", "page")[0]
 
 
 def counter(kind: int, config: int, pid: int, cpu: int, flags: int, group: int = -1) -> int:

@@ -43,18 +43,13 @@ def _base(pid: int) -> str:
 
 
 def _takes_groups(folder: str) -> bool:
-    """Whether we may make a group there, and move a process from ours into it."""
+    """Whether we may make a group there, and move a process from ours into it; a group of threads
+    takes none. The top has no type.
+    """
     if not all(os.access(path, os.W_OK) for path in (folder, f"{folder}/cgroup.procs")):
         return False
-    trial = os.path.join(folder, kernel.owned_name("trial"))
-    try:
-        os.mkdir(trial)
-        try:
-            return kernel.read_value(f"{trial}/cgroup.type") == "domain"
-        finally:
-            os.rmdir(trial)
-    except OSError:
-        return False
+    kind = f"{folder}/cgroup.type"
+    return not os.path.exists(kind) or kernel.read_value(kind) == "domain"
 
 
 def base() -> str:
@@ -113,8 +108,8 @@ def members(path: str) -> list[int]:
 def end_group(path: str, patience_s: float = kernel.BUSY_FOR_S) -> list[str]:
     """Kill all processes of a group and of those below it; returns their names.
 
-    At one stroke by `cgroup.kill`; before Linux 5.14 frozen first, so that none starts another; in
-    version 1 one by one, until none is left.
+    At one stroke by `cgroup.kill`; before Linux 5.14, and in version 1, one by one, until none is
+    left.
 
     Raises
     ------
@@ -126,9 +121,6 @@ def end_group(path: str, patience_s: float = kernel.BUSY_FOR_S) -> list[str]:
         return []
     if os.path.exists(f"{path}/{KILL}"):
         kernel.write_value(f"{path}/{KILL}", "1")
-    else:
-        with contextlib.suppress(OSError):
-            kernel.write_value(f"{path}/cgroup.freeze", "1")
     return sorted((names | end(lambda: members(path), patience_s)).values())
 
 

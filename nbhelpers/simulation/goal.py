@@ -9,23 +9,23 @@ labels of one rank are in memory.
 import gzip
 import lzma
 import mmap
-import shutil
+import os
 import tempfile
 import zlib
 from collections.abc import Callable, Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from ..errors import InputError
 from ..files import written
-from ..reading import open_regular
+from ..reading import MOST_RATIO, SMALL_TABLE_BYTES, open_regular, pieces
 from ._goal_arrays import schedule_of
 from ._goal_errors import refusal
 from ._simulator import ffi, lib
 from .schedule import CALC, RECV, SEND, Schedule, ScheduleError
 
-_PIECE_BYTES = 1 << 20
-_MOST_BYTES = 1 << 40  # it is read piece by piece or mapped
+_MOST_BYTES = 1 << 40  # it is read piece by piece or mapped; of a packed one see `read_goal`
 _PACKERS: dict[bytes, Callable[..., Any]] = {  # by the first bytes of a file
     b"\x1f\x8b": gzip.open,
     b"\xfd7": lzma.open,
@@ -64,7 +64,7 @@ def read_goal(path: str | Path) -> Schedule:
         that do not exist, ranks without a block, negative or too large numbers, cycles of
         dependencies, anything unexpected, files that are cut off or damaged.
     InputError
-        The file cannot be read.
+        The file cannot be read; or a packed one becomes larger than 64 MiB and 50 times its size.
 
     Examples
     --------
@@ -78,11 +78,13 @@ def read_goal(path: str | Path) -> Schedule:
         with open_regular(path, "schedule", _MOST_BYTES) as buffered:
             file = buffered.raw  # type: ignore[attr-defined]
             unpack = _PACKERS.get(file.read(2))
+            size = file.seek(0, os.SEEK_END)
+            most = max(MOST_RATIO * size, SMALL_TABLE_BYTES) if unpack else _MOST_BYTES
             file.seek(0)
             with (
                 unpack(file, "rb") if unpack else open(file.fileno(), "rb", closefd=False)
             ) as content:
-                return _read(content, path, bool(unpack))
+                return _read(content, path, most)
     except OSError as error:
         raise InputError(f"cannot read the file: {error.strerror or error}", where=path) from None
     except (EOFError, zlib.error, lzma.LZMAError):
@@ -91,16 +93,18 @@ def read_goal(path: str | Path) -> Schedule:
         ) from None
 
 
-def _read(content: Any, path: Path, packed: bool) -> Schedule:
+def _read(content: Any, path: Path, most: int) -> Schedule:
     reader = ffi.gc(lib.nb_goal_open(), lib.nb_goal_close)
     if reader == ffi.NULL:
         raise MemoryError(path)
     head = content.read(8)
-    problem = (
-        _read_binary(reader, content, packed)
-        if head in _MAGICS
-        else _read_text(reader, head, content)
-    )
+    following = pieces(content, path, "schedule", most)
+    if head not in _MAGICS:
+        problem = _read_text(reader, head, following)
+    elif most == _MOST_BYTES:
+        problem = _read_mapped(reader, content)
+    else:
+        problem = _read_unpacked(reader, head, following)
     columns = lib.nb_goal_columns(reader)
     if problem:
         error = lib.nb_goal_error(reader)
@@ -118,29 +122,23 @@ def _read(content: Any, path: Path, packed: bool) -> Schedule:
     return schedule_of(columns, str(path))
 
 
-def _read_text(reader: Any, head: bytes, content: Any) -> int:
-    piece = bytearray(_PIECE_BYTES)
-    memory = ffi.from_buffer("char[]", piece)
-    problem = lib.nb_goal_feed(reader, head, len(head))
-    while not problem and (length := content.readinto(piece)):
-        problem = lib.nb_goal_feed(reader, memory, length)
-    return problem or lib.nb_goal_finish(reader)
+def _read_text(reader: Any, head: bytes, following: Iterator[bytes]) -> int:
+    for piece in chain([head], following):
+        if problem := lib.nb_goal_feed(reader, piece, len(piece)):
+            return problem
+    return lib.nb_goal_finish(reader)
 
 
-def _read_binary(reader: Any, content: Any, packed: bool) -> int:
-    """Binaries are mapped, since their ranks may lie anywhere; a packed one is unpacked to an
-    unnamed file first.
-    """
-    if not packed:
-        return _read_mapped(reader, content)
+def _read_unpacked(reader: Any, head: bytes, following: Iterator[bytes]) -> int:
+    """A packed binary is unpacked to an unnamed file first."""
     with tempfile.TemporaryFile() as unpacked:
-        content.seek(0)
-        shutil.copyfileobj(content, unpacked, _PIECE_BYTES)
+        unpacked.writelines(chain([head], following))
         unpacked.flush()
         return _read_mapped(reader, unpacked)
 
 
 def _read_mapped(reader: Any, file: BinaryIO) -> int:
+    """Binaries are mapped, since their ranks may lie anywhere."""
     with (
         mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data,
         ffi.from_buffer("uint8_t[]", data) as memory,

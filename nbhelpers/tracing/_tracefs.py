@@ -105,8 +105,7 @@ class Instance:
 
     def header_page(self) -> str:
         """The layout of the pages that `drain` returns."""
-        header = self.path.parents[1] / "events/header_page"
-        return header.read_text() if header.exists() else privileged.header_page()
+        return self.read("events/header_page")
 
     def can_only_watch(self) -> bool:
         """Whether osnoise has the mode that only watches (Linux 6.2)."""

@@ -28,6 +28,7 @@ from nbhelpers.records import read
 from nbhelpers.workloads import program
 
 from ..processes import REPOSITORY
+from .__main__ import COLUMNS
 from .child import WORKLOADS, Holds
 from .matrix import Outcome, Place, count, place_of, settings_now
 
@@ -150,15 +151,18 @@ def main() -> int:
     os.environ.pop("LD_PRELOAD")  # what is started from here on makes its calls in peace
     wrong = 0
     for kind in [asked.kind] if asked.kind else KINDS:
-        total, bad = 0, 0
+        total = Outcome(tried=0)
         for n, outcome in tried(kind, asked.most, random.Random(f"{asked.seed} {kind}")):
-            total, bad = total + bool(n), bad + outcome.bad
+            outcome.tried = int(bool(n))
+            for column in COLUMNS:
+                setattr(total, column, getattr(total, column) + getattr(outcome, column))
             for remark in outcome.remarks if outcome.bad else ():
                 print(f"{kind} {n}: {remark}", flush=True)
             if outcome.bad:
                 print(f"{kind} {n}: {outcome}", flush=True)
-        print(f"{kind}: {total} tried, {bad} wrong", flush=True)
-        wrong += bad
+        counts = (f"{getattr(total, column)} {column}" for column in COLUMNS)
+        print(f"{kind}: {', '.join(counts)}", flush=True)
+        wrong += total.bad
     return int(bool(wrong))
 
 

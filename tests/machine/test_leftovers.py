@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from nbhelpers.errors import SettingError
-from nbhelpers.machine import _watch, doctor, kernel, leftovers, settings
+from nbhelpers.machine import _watch, doctor, kernel, leftovers, run_groups, settings
 
-from .conftest import REPOSITORY, as_nobody, as_root, eventually
+from .conftest import REPOSITORY, as_root, eventually
 from .test_settings import journals, value
 
 TRACED = """
@@ -196,25 +196,10 @@ def test_what_cannot_be_removed_is_said_with_its_reason(stray, state):
         assert check.state == "limited" and stray in check.found
 
 
-def place_of_groups() -> Path:
-    """Where a control group can be made."""
-    for place, kind in kernel.mounts():
-        if kind in ("cgroup", "cgroup2") and os.access(place, os.W_OK):
-            return Path(place)
-    pytest.skip("no control groups are mounted")
-
-
-@as_root
-def test_a_control_group_of_another_user_is_left_to_that_user(dead, state):
-    left = place_of_groups() / dead
-    left.mkdir()
-    assert as_nobody(lambda: list(leftovers._groups())) == [] and left.exists()
-    assert len(settings.repair()) == 1 and not left.exists()
-
-
-@as_root
 def test_a_control_group_without_owner_is_removed_and_one_of_the_living_stays(dead, state):
-    place = place_of_groups()
+    if not run_groups.base():
+        pytest.skip("no control group can be made here")
+    place = Path(run_groups.base())
     left, living = place / dead, place / kernel.owned_name("living")
     left.mkdir()
     living.mkdir()

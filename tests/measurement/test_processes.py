@@ -129,25 +129,6 @@ def test_the_time_limit_ends_all_of_it(way, monkeypatch):
     assert row["status"] == "timeout" and not sleeping(seconds)
 
 
-def test_an_old_kernel_freezes_a_group_and_kills_one_by_one(monkeypatch):
-    """Before Linux 5.14 there is no cgroup.kill; what forks on and on is frozen first."""
-    _use(True, monkeypatch)
-    monkeypatch.setattr(run_groups, "KILL", "cgroup.absent")
-    frozen, end = [], run_groups.end
-
-    def observed(*arguments):
-        for folder in Path(run_groups.base()).glob(f"{kernel.owned_name()}-*"):
-            frozen.append((folder / "cgroup.freeze").read_text().strip())
-        return end(*arguments)
-
-    monkeypatch.setattr(run_groups, "end", observed)
-    seconds = length()
-    script = f"setsid env -i sh -c 'while :; do sleep {seconds} & sleep 0.001; done' & sleep 0.3"
-    row = run_once(program(["sh", "-c", script]))
-    assert row["status"] == "ok" and row["left_processes"] > 20 and not sleeping(seconds)
-    assert "sh" in row["message"] and frozen == ["1"]
-
-
 def test_groups_that_a_run_makes_in_its_own_go_with_it(monkeypatch):
     _use(True, monkeypatch)
     seconds, mine = length(), f"{kernel.owned_name()}-*"
@@ -369,7 +350,7 @@ with settings.make_folder(folder):
 @pytest.mark.alone
 @pytest.mark.parametrize("kind", ["cgroup", "cgroup2"])
 def test_a_mitigations_group_goes_with_the_processes_that_hold_it(kind, state):
-    """Version 1 as well: there is neither cgroup.kill nor cgroup.freeze."""
+    """Version 1 as well: there is no cgroup.kill."""
     places = [place for place, one in kernel.mounts() if one == kind]
     places = [place for place in places if os.access(f"{place}/cgroup.procs", os.W_OK)]
     places = [place for place in places if not place.endswith("cpuset")]  # it wants CPUs first

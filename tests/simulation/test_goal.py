@@ -15,6 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from nbhelpers import reading
 from nbhelpers.errors import InputError
 from nbhelpers.simulation import goal, patterns, simulate
 from nbhelpers.simulation.goal import read_goal, write_goal
@@ -178,7 +179,7 @@ def test_handwritten_text(plan, seed, piece, packed, tmp_path, monkeypatch):
     path = tmp_path / "x.goal"
     path.write_bytes(gzip.compress(text.encode(), 1) if packed else text.encode())
     with monkeypatch.context() as changed:
-        changed.setattr(goal, "_PIECE_BYTES", piece)
+        changed.setattr(reading, "_CHUNK", piece)
         schedule = read_goal(path).validate()
     same(schedule, schedule_of(plan))
     lines = re.sub(
