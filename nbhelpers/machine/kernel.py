@@ -241,7 +241,7 @@ def undo_folder(change: dict, patience_s: float) -> tuple[bool, str]:
     """Remove a folder; a tracefs instance is busy for a moment after its last reader has ended."""
     path = change["path"]
     if privileged.is_hidden_instance(path):
-        _patiently(lambda: privileged.remove_instance(path), patience_s)
+        patiently(lambda: privileged.remove_instance(path), patience_s)
         return True, ""
     with reachable(path) as here:
         if not os.path.isdir(here):
@@ -249,7 +249,7 @@ def undo_folder(change: dict, patience_s: float) -> tuple[bool, str]:
         with contextlib.suppress(OSError):
             write_value(os.path.join(here, "tracing_on"), "0")
         try:
-            _patiently(lambda: os.rmdir(here), patience_s)
+            patiently(lambda: os.rmdir(here), patience_s)
         except OSError as error:
             if error.errno != errno.ENOTEMPTY:
                 raise
@@ -267,7 +267,7 @@ def instances(tracefs: str) -> list[tuple[str, dict]]:
     return [(name, owner) for name in names if (owner := owner_of(name))]
 
 
-def _patiently(action: Callable[[], object], patience_s: float) -> None:
+def patiently(action: Callable[[], object], patience_s: float) -> None:
     """Try again while the kernel says busy; after that it is somebody else who uses it."""
     deadline = time.monotonic() + patience_s
     with contextlib.suppress(FileNotFoundError):

@@ -23,6 +23,7 @@ else:  # a script, and with -I its folder is not searched
 
 KILL = "cgroup.kill"  # Linux 5.14
 MOST_PROCESSES = 32768
+_MOMENT_S = 0.1
 
 
 @functools.lru_cache(maxsize=1)
@@ -127,21 +128,15 @@ def end_group(path: str, patience_s: float = kernel.BUSY_FOR_S) -> list[str]:
 def remove(path: str) -> None:
     """Remove a group without processes, and those below it; it may be gone.
 
+    A process that was killed may hold it for a moment after it counts as dead.
+
     Raises
     ------
     OSError
         A process came in meanwhile.
     """
-    with contextlib.suppress(FileNotFoundError):
-        try:
-            os.rmdir(path)
-        except OSError as error:
-            below = [entry.path for entry in os.scandir(path) if entry.is_dir()]
-            if error.errno != errno.EBUSY or not below:
-                raise
-            for folder in below:
-                remove(folder)
-            os.rmdir(path)
+    for folder, _, _ in os.walk(path, topdown=False):
+        kernel.patiently(functools.partial(os.rmdir, folder), _MOMENT_S)
 
 
 # ---- ending processes ----------------------------------------------------------------------------
