@@ -10,13 +10,18 @@ import os
 import re
 import shlex
 import shutil
+import signal
 import stat
 import subprocess
 import sys
 import sysconfig
+import time
 from pathlib import Path
 
 import pytest
+from pytest_timeout import Settings
+
+from .conftest import pytest_timeout_set_timer
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 NEEDED = ["Makefile", "setup.py", "pyproject.toml", "requirements.lock", "notebooks", "workloads"]
@@ -210,6 +215,23 @@ def test_in_a_checkout_of_another_user(copy):
     command.append("PYTHON=/usr/bin/python3")
     done = subprocess.run(command, cwd=copy, capture_output=True, text=True, env=OUTSIDE)
     assert done.returncode == 2 and "may not write" in done.stderr and "chown" in done.stderr
+
+
+@pytest.mark.parametrize("runs_s, in_time", [(0.1, True), (3, False)])
+def test_the_limit_of_a_test_does_not_count_that_it_was_stopped(request, runs_s, in_time):
+    child = os.fork()
+    if not child:
+        try:
+            pytest_timeout_set_timer(request.node, Settings(0.5, "signal", False, True))
+            os.kill(os.getpid(), signal.SIGSTOP)
+            time.sleep(runs_s)
+        except BaseException:
+            os._exit(1)
+        os._exit(0)
+    os.waitpid(child, os.WUNTRACED)
+    time.sleep(0.8)
+    os.kill(child, signal.SIGCONT)
+    assert (os.waitpid(child, 0)[1] == 0) is in_time
 
 
 @pytest.mark.parametrize("name", ["PROFILE", "DATA", "NAMES", "LAB"])
