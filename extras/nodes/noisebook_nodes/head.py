@@ -66,13 +66,9 @@ def run_on_nodes(
     """
     configs = _per_node(noise, spread.nodes)
     word = secrets.token_hex(16)
-    alone = spread.nodes == 1 and host is None
-    address = "127.0.0.1" if alone else host or socket.gethostname()
-    # several nodes may reach this machine by any of its networks
-    listening = socket.create_server((address if alone else "", 0))
-    with listening as server, tempfile.TemporaryFile() as printed:
-        port = server.getsockname()[1]
-        started = _start(spread, command, f"{address}:{port}:{word}", printed)
+    server, address = listening(spread, host)
+    with server, tempfile.TemporaryFile() as printed:
+        started = _start(spread, command, f"{address}:{word}", printed)
         try:
             links = _gather(server, word, spread, started, configs, time.monotonic() + timeout_s)
             rows = [_observed(link, node) for node, link in sorted(links.items())]
@@ -89,6 +85,16 @@ def run_on_nodes(
         finally:
             _end(started)
     return pd.DataFrame(rows)
+
+
+def listening(spread: Spread, host: str | None) -> tuple[socket.socket, str]:
+    """A socket for the agents and where they find it: on loopback where they are on this machine;
+    several nodes may reach it by any of its networks.
+    """
+    alone = spread.nodes == 1 and host is None
+    server = socket.create_server(("127.0.0.1" if alone else "", 0))
+    name = "127.0.0.1" if alone else host or socket.gethostname()
+    return server, f"{name}:{server.getsockname()[1]}"
 
 
 def _per_node(

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from noisebook_nodes import _link
-from noisebook_nodes.head import run_on_nodes
+from noisebook_nodes.head import listening, run_on_nodes
 from noisebook_nodes.launchers import Spread, spread_here
 
 from nbhelpers.errors import InputError, RunError
@@ -42,6 +42,14 @@ def test_a_stranger_is_known_in_time_and_ends_nothing(said, monkeypatch):
         with theirs, closing(_link.Link(server.accept()[0])) as link:
             theirs.sendall(said)
             assert not link.knows("word")
+
+
+@pytest.mark.parametrize("nodes, host, heard", [(1, None, False), (1, "n1", True), (2, None, True)])
+def test_one_node_is_awaited_on_loopback_alone(nodes, host, heard):
+    """Each address of this machine is its own: one bound to the first does not hear the second."""
+    server, _ = listening(Spread("srun", nodes), host)
+    with server, socket.socket() as theirs:
+        assert (theirs.connect_ex(("127.0.0.2", server.getsockname()[1])) == 0) is heard
 
 
 @needs_mpi
