@@ -6,6 +6,38 @@ mitigations tried in 30 rounds, one of which saves 5 %: in recorded runs that fi
 sets, this in 109; with two modes in 197 and 193. Where none helps, that claims one in 1 and 5, this
 in 5 and 7 (benchmarks/rivals.py claims). So it is no better at gains; it is here for what a test
 of a difference cannot say, that an effect is equivalent to none.
+
+A p-value is Student's; from 20 units on the larger of Student's and Hall's, which takes the
+skewness out of t. So often is an effect claimed, in per cent, where there is none (level 5 %,
+10,000 draws each, ± 0.5; in brackets pages of eight claims; benchmarks/false_claims.py):
+
+========  =========  ========  ========  ========  ========  ========  ========  ========
+skewness  test       5         6         8         12        20        40        100
+========  =========  ========  ========  ========  ========  ========  ========  ========
+0         Student    4.9 (5)   4.5 (5)   5.1 (5)   5.3 (5)   5.3 (6)   4.8 (4)   5.1 (6)
+0         larger     3.3 (3)   3.4 (2)   3.8 (3)   3.7 (4)   4.6 (5)   4.4 (3)   5.0 (6)
+0         bootstrap  5.2       5.0       4.8       5.4       5.3       4.8       5.1
+1         Student    6.9 (8)   6.5 (8)   6.4 (11)  6.6 (10)  6.0 (9)   5.2 (7)   5.0 (7)
+1         larger     4.2 (5)   4.4 (5)   4.2 (6)   4.4 (6)   4.4 (4)   4.1 (4)   4.4 (4)
+1         bootstrap  5.5       5.6       5.5       5.4       5.2       4.7       5.0
+2         Student    11 (26)   11 (27)   11 (27)   9.4 (25)  7.8 (19)  6.9 (14)  6.0 (10)
+2         larger     6.3 (15)  5.7 (12)  5.2 (12)  4.7 (9)   4.0 (6)   4.0 (4)   3.9 (5)
+2         bootstrap  6.7       6.5       6.0       5.5       5.0       5.2       5.0
+4         Student    27 (77)   25 (76)   22 (70)   19 (61)   15 (50)   11 (35)   7.9 (21)
+4         larger     15 (57)   12 (47)   8.7 (33)  6.0 (18)  4.3 (7)   3.9 (4)   3.6 (3)
+4         bootstrap  9.5       9.8       8.0       6.5       5.9       5.6       5.2
+========  =========  ========  ========  ========  ========  ========  ========  ========
+
+So from 20 units on single claims hold at all of these, pages to 8 %. Of fewer units, claims hold
+for ratios without skewness, such as those of two sides of one shape; at skewness 1 single claims
+are false in 7 %. There the larger p costs too much: of effects that Student finds in 80 % of cases
+it finds 63, 68 and 73 % (6, 8 and 12 units), and 77 % from 20 on. The studentised bootstrap
+(Efron) holds less from 20 on, and has no p-value small enough for many claims.
+
+Rounds that resemble their neighbours (from 20 on, p at most 0.1) count as fewer. Under an
+autoregression of 0.5, 95 % intervals hold the truth in 90, 94 and 95 % of cases (20, 40 and 100
+rounds; Student's in 74), of independent rounds in 96 %. Of fewer rounds none is seen: 75 % hold.
+In 75 claims of the recorded campaign (12 to 19 rounds) 3 % had an autocorrelation of p at most 0.1.
 """
 
 from collections.abc import Sequence
@@ -136,9 +168,10 @@ def judge(pairs: Sequence[tuple[Claim, Evidence]], level: float = LEVEL) -> list
 
     Notes
     -----
-    Two hypotheses of each claim are tested by Student's t over units: that there is no effect (of a
-    claim without direction: that the effect is as large as the margin), and that the effect is not
-    within the margin (two one-sided tests, Schuirmann 1987). At most one of the two is true. They
+    Two hypotheses of each claim are tested over units, by Student's t and from 20 on Hall's, too:
+    that there is no effect (of a claim without direction: that the effect is as large as the
+    margin), and that the effect is not within the margin (two one-sided tests, Schuirmann 1987). At
+    most one of the two is true. They
     are corrected together, step by step, for as many as can still be true (Shaffer 1986).
 
     An effect that lies within the margin is equivalent to none, even if it is not 0.
@@ -183,19 +216,16 @@ def _tests(claim: Claim, evidence: Evidence) -> _Tests:
 
 
 def _p_values(claim: Claim, found: Estimate) -> tuple[float, float]:
-    from scipy.special import stdtr
-
-    def above(log: float) -> float:  # that the effect is not above this
-        return float(stdtr(found.freedom, (log - found.mean) / found.error))
-
     low, high = np.log1p(-claim.margin), np.log1p(claim.margin)
-    within = max(above(low), 1 - above(high))
+    within = max(found.above(low), found.below(high))
+    beyond = min(found.below(low), found.above(high))
     one_sided = {
-        "not below": (1 - above(low), above(low)),
-        "not above": (above(high), 1 - above(high)),
-        "none": (min(1.0, 2 * min(1 - above(low), above(high))), within),
+        "not below": (found.below(low), found.above(low)),
+        "not above": (found.above(high), found.below(high)),
+        "none": (min(1.0, 2 * beyond), within),
     }
-    return one_sided.get(claim.direction, (2 * min(above(0), 1 - above(0)), within))
+    effect = min(1.0, 2 * min(found.above(0), found.below(0)))
+    return one_sided.get(claim.direction, (effect, within))
 
 
 def shaffer(p_values: np.ndarray) -> np.ndarray:

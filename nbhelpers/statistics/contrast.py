@@ -6,7 +6,7 @@ Owns the estimates by which `compare` judges.
 
 import numpy as np
 
-from .evidence import Estimate, Estimated, Evidence
+from .evidence import Estimate, Estimated, Evidence, estimate_of
 from .intervals import Interval
 from .variation import FEWEST_RUNS, log_variations
 
@@ -83,23 +83,27 @@ def _contrast(
     """The mean of what each value after adds, less that of the values before."""
     difference = float(after.mean() - before.mean())
     if rounds_before is None or rounds_after is None:
-        error, freedom = _welch(before, after)
+        old, new = (_moves(side) for side in (before, after))
+        moves, smaller = np.concatenate([-old, new]), min(old.size, new.size)
         return Estimated(
-            unit="runs", known=Estimate(difference, error, freedom, before.size + after.size)
+            unit="runs", known=estimate_of(difference, moves, _welch(old, new), smaller)
         )
     names, codes = np.unique(np.concatenate([rounds_before, rounds_after]), return_inverse=True)
     shares = np.concatenate(
         [-(before - before.mean()) / before.size, (after - after.mean()) / after.size]
     )
     moves = np.bincount(codes, shares)
-    error = float(np.sqrt(names.size / (names.size - 1) * moves @ moves))
-    return Estimated(known=Estimate(difference, error, names.size - 1, names.size))
+    moves *= np.sqrt(names.size / (names.size - 1))
+    return Estimated(known=estimate_of(difference, moves, names.size - 1, in_order=True))
 
 
-def _welch(before: np.ndarray, after: np.ndarray) -> tuple[float, float]:
-    """Standard error of the difference of two means, and its degrees of freedom."""
-    parts = np.array([values.var(ddof=1) / values.size for values in (before, after)])
-    if not parts.sum() > 0:
-        return float(np.sqrt(parts.sum())), np.nan
+def _moves(values: np.ndarray) -> np.ndarray:
+    """What each value adds to the error of their mean, which is the root of their squares' sum."""
+    return (values - values.mean()) / np.sqrt(values.size * (values.size - 1))
+
+
+def _welch(before: np.ndarray, after: np.ndarray) -> float:
+    """Degrees of freedom of the difference of two means, of what each value adds to it."""
+    parts = np.array([before @ before, after @ after])
     freedoms = np.array([before.size, after.size]) - 1
-    return float(np.sqrt(parts.sum())), float(parts.sum() ** 2 / np.sum(parts**2 / freedoms))
+    return float(parts.sum() ** 2 / np.sum(parts**2 / freedoms)) if parts.sum() > 0 else np.nan
