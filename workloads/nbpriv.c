@@ -5,23 +5,21 @@
  * command and no environment from data. It ends when the socket is closed.
  *
  *     write PATH VALUE          a setting of allowed_settings.h, within its range
- *     perf TYPE CONFIG PID -1 FLAGS   a counter that only counts, on a thread of the run; answers
- *                               with it (a group's leader comes with the request)
+ *     perf TYPE CONFIG PID -1 FLAGS   a counter that only counts, on a thread of this user's;
+ *                               answers with it (a group's leader comes with the request)
  *     realtime PID              a process of this user's may ask for real-time priority
  *     latency US                the request for short wake-ups; answers with its open file
- *     event SYSTEM NAME         the number of a tracepoint that may be counted: nbpriv_events.c
+ *     event SYSTEM/NAME         the number of a tracepoint that may be counted: nbpriv_events.c
  *     trace, look, knob, watch, untrace   a tracefs instance of the user: nbpriv_trace.c
  *
  * An answer is "ok ..." or "no ERRNO reason". Rights come from file capabilities or from sudo; both
  * end in the same state: the user's own ids, a few permitted capabilities, none of them in effect,
- * and no system calls but those that it makes (nbpriv_filter.c). Each verb takes what it needs and
- * puts it down again.
+ * and no system calls but those that it makes (nbpriv_filter.c). Each verb takes what it needs, and
+ * all is put down again before the answer.
  */
 #include "nbpriv.h"
 
-#include <linux/capability.h>
 #include <linux/perf_event.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
@@ -31,10 +29,8 @@
 #include <sys/syscall.h>
 
 enum {
-    MOST_LATENCY_US = 2000000000,
     /* of struct perf_event_attr: disabled, inherit, exclude_kernel, exclude_hv */
-    COUNTERS_FLAGS = 1 << 0 | 1 << 1 | 1 << 5 | 1 << 6,
-    FLAGS_AT = offsetof(struct perf_event_attr, read_format) + sizeof(uint64_t)
+    COUNTERS_FLAGS = 1 << 0 | 1 << 1 | 1 << 5 | 1 << 6
 };
 
 enum kind { NUMBER, WORD, CPUS, MASK };
@@ -126,13 +122,10 @@ bool is_number(const char *text, int64_t least, int64_t most, int64_t *number)
 
 bool is_among_words(const char *word, const char *words)
 {
-    const size_t length = strlen(word);
-    if (!length || strchr(word, ' '))
-        return false;
-    for (const char *at = words; (at = strstr(at, word)); at += length)
-        if ((at == words || at[-1] == ' ') && (at[length] == ' ' || !at[length]))
-            return true;
-    return false;
+    char sought[TEXT_BYTES + 3], list[TEXT_BYTES];
+    snprintf(sought, sizeof sought, " %s ", word);
+    snprintf(list, sizeof list, " %s ", words);
+    return *word && !strchr(word, ' ') && strstr(list, sought);
 }
 
 bool has_only(const char *text, const char *letters, size_t most)
@@ -158,17 +151,14 @@ static bool is_value_of(const struct setting *setting, const char *text)
 /* A star of the pattern stands for one to nine digits. */
 static bool is_named(const char *pattern, const char *path)
 {
-    for (; *pattern; pattern++) {
-        if (*pattern != '*') {
-            if (*path++ != *pattern)
+    for (; *pattern; pattern++)
+        if (*pattern == '*') {
+            const size_t digits = strspn(path, "0123456789");
+            if (digits < 1 || digits > 9)
                 return false;
-            continue;
-        }
-        const size_t digits = strspn(path, "0123456789");
-        if (digits < 1 || digits > 9)
+            path += digits;
+        } else if (*path++ != *pattern)
             return false;
-        path += digits;
-    }
     return !*path;
 }
 
@@ -182,74 +172,46 @@ static const struct setting *setting_of(const char *path)
 
 /* ---- settings -------------------------------------------------------------------------------- */
 
-/* The chosen word of "always [madvise] never", else the whole text. */
-static void choose(char *text)
+/* What is there now must be within the range, too: the chosen word of "always [madvise] never", or
+ * the first line. What cannot be read is done at once and leaves nothing. */
+static bool could_be_put_back(const struct setting *setting, const char *path)
 {
-    text[strcspn(text, "\n")] = 0;
-    char *open = strchr(text, '['), *shut = open ? strchr(open, ']') : NULL;
-    if (shut) {
-        *shut = 0;
-        memmove(text, open + 1, strlen(open));
-    }
+    char now[TEXT_BYTES], chosen[TEXT_BYTES] = "";
+    if (read_text(AT_FDCWD, path, now, sizeof now))
+        return true;
+    const char *open = strchr(now, '[');
+    sscanf(open ? open + 1 : now, "%4095[^]\n]", chosen);
+    return is_value_of(setting, chosen);
 }
 
-/* What is there now must be within the range, too: else it could not be put back. What cannot be
- * read is done at once and leaves nothing. */
-static int write_setting(const struct setting *setting, const char *path, const char *value)
+static int verb_write(struct request *request)
 {
-    char now[TEXT_BYTES];
-    if (!read_text(AT_FDCWD, path, now, sizeof now)) {
-        choose(now);
-        if (!is_value_of(setting, now))
-            return -ERANGE;
-    }
-    return write_text(AT_FDCWD, path, value);
-}
-
-static void verb_write(struct request *request)
-{
-    const struct setting *setting = setting_of(request->words[1]);
+    const char *path = request->words[1], *value = request->words[2];
+    const struct setting *setting = setting_of(path);
     if (!setting)
-        return answer(-EACCES, "it is not on the list of settings", -1);
-    if (!is_value_of(setting, request->words[2]))
-        return answer(-EDOM, "the value is out of its range", -1);
+        return refused(request, -EACCES, "it is not on the list of settings");
+    if (!is_value_of(setting, value))
+        return refused(request, -EDOM, "the value is out of its range");
     const bool balancing = !strcmp(setting->path, "/proc/sys/kernel/numa_balancing");
-    int error = with_rights(balancing ? BIT(CAP_SYS_ADMIN) : 0, true);
-    if (!error)
-        error = write_setting(setting, request->words[1], request->words[2]);
-    without_rights();
-    answer(error, error == -ERANGE ? "what it is now could not be put back" : "", -1);
+    if (with_rights(balancing ? BIT(CAP_SYS_ADMIN) : 0, true))
+        return -EPERM;
+    if (!could_be_put_back(setting, path))
+        return refused(request, -ERANGE, "what it is now could not be put back");
+    return write_text(AT_FDCWD, path, value);
 }
 
 /* ---- processes and counters ------------------------------------------------------------------ */
 
-static pid_t parent_of(pid_t pid)
-{
-    char path[64], text[512];
-    int parent;
-    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
-    const char *end = read_text(AT_FDCWD, path, text, sizeof text) ? NULL : strrchr(text, ')');
-    return end && sscanf(end + 1, " %*c %d", &parent) == 1 ? parent : 0;
-}
-
-/* A thread of the process that asks, or of one of the same user's that descends from it. */
-static bool is_of_our_run(pid_t thread)
+/* As the kernel sees it: what has more rights than its user belongs to root. */
+static bool is_users(int64_t thread)
 {
     struct stat owner;
     char path[64];
-    snprintf(path, sizeof path, "/proc/%d", (int)thread);
-    if (stat(path, &owner) || owner.st_uid != user)
-        return false;
-    snprintf(path, sizeof path, "/proc/%d/task/%d", (int)asker, (int)thread);
-    bool ours = !stat(path, &owner);
-    for (int steps = 0; !ours && thread > 1 && steps < 64; steps++) {
-        thread = parent_of(thread);
-        ours = thread == asker;
-    }
-    return ours;
+    snprintf(path, sizeof path, "/proc/%" PRId64, thread);
+    return !fstatat(AT_FDCWD, path, &owner, 0) && owner.st_uid == user;
 }
 
-static void verb_perf(struct request *request)
+static int verb_perf(struct request *request)
 {
     int64_t type, config, pid, cpu, flags;
     char **words = request->words;
@@ -257,73 +219,75 @@ static void verb_perf(struct request *request)
         !is_number(words[2], INT64_MIN, INT64_MAX, &config) ||
         !is_number(words[3], 0, INT32_MAX, &pid) || !is_number(words[4], -1, -1, &cpu) ||
         !is_number(words[5], 0, COUNTERS_FLAGS, &flags) || (flags & ~COUNTERS_FLAGS))
-        return answer(-EINVAL, "no such counter", -1);
-    if (!is_of_our_run((pid_t)pid))
-        return answer(-EPERM, "the thread is not of this run", -1);
+        return refused(request, -EINVAL, "no such counter");
+    if (!is_users(pid))
+        return refused(request, -EPERM, "the thread is not this user's");
     if (type == PERF_TYPE_TRACEPOINT && !is_counted(config))
-        return answer(-EACCES, "it is not on the list of tracepoints", -1);
+        return refused(request, -EACCES, "it is not on the list of tracepoints");
     struct perf_event_attr attributes = {
         .type = (uint32_t)type,
         .size = sizeof attributes,
         .config = (uint64_t)config,
-        .read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING
+        .read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING,
+        .disabled = flags & 1,
+        .inherit = flags >> 1 & 1,
+        .exclude_kernel = flags >> 5 & 1,
+        .exclude_hv = flags >> 6 & 1
     };
-    memcpy((char *)&attributes + FLAGS_AT, &flags, sizeof flags);
-    int fd = with_rights(BIT(CAP_PERFMON), false);
-    if (!fd) {
-        fd = (int)syscall(SYS_perf_event_open, &attributes, (pid_t)pid, -1, request->fd,
-                          PERF_FLAG_FD_CLOEXEC);
-        fd = fd < 0 ? -errno : fd;
-    }
-    without_rights();
-    answer(fd < 0 ? fd : 0, "", fd);
+    if (with_rights(BIT(CAP_PERFMON), false))
+        return -EPERM;
+    const long fd = syscall(SYS_perf_event_open, &attributes, (pid_t)pid, -1, request->fd,
+                            PERF_FLAG_FD_CLOEXEC);
+    return fd < 0 ? -errno : (int)fd;
 }
 
-static void verb_realtime(struct request *request)
+static int verb_realtime(struct request *request)
 {
     const struct rlimit priority = {99, 99}, nice = {40, 40};
     const struct rlimit memory = {RLIM_INFINITY, RLIM_INFINITY};
     int64_t pid;
-    if (!is_number(request->words[1], 1, INT32_MAX, &pid) || !is_of_our_run((pid_t)pid))
-        return answer(-EPERM, "the process is not of this run", -1);
-    int error = with_rights(BIT(CAP_SYS_RESOURCE), false);
-    if (!error && (prlimit((pid_t)pid, RLIMIT_RTPRIO, &priority, NULL) ||
-                   prlimit((pid_t)pid, RLIMIT_NICE, &nice, NULL) ||
-                   prlimit((pid_t)pid, RLIMIT_MEMLOCK, &memory, NULL)))
-        error = -errno;
-    without_rights();
-    answer(error, "", -1);
+    if (!is_number(request->words[1], 1, INT32_MAX, &pid) || !is_users(pid))
+        return refused(request, -EPERM, "the process is not this user's");
+    if (with_rights(BIT(CAP_SYS_RESOURCE), false) ||
+        prlimit((pid_t)pid, RLIMIT_RTPRIO, &priority, NULL) ||
+        prlimit((pid_t)pid, RLIMIT_NICE, &nice, NULL) ||
+        prlimit((pid_t)pid, RLIMIT_MEMLOCK, &memory, NULL))
+        return -errno;
+    return 0;
 }
 
-static void verb_latency(struct request *request)
+static int verb_latency(struct request *request)
 {
     int64_t us;
-    if (!is_number(request->words[1], 0, MOST_LATENCY_US, &us))
-        return answer(-EDOM, "the value is out of its range", -1);
+    if (!is_number(request->words[1], 0, INT32_MAX, &us))
+        return refused(request, -EDOM, "the value is out of its range");
     const int32_t wanted = (int32_t)us;
-    int fd = with_rights(0, true);
-    if (!fd)
-        fd = open("/dev/cpu_dma_latency", O_RDWR | O_CLOEXEC | O_NOFOLLOW);
-    int error = fd < 0 ? -errno : 0;
-    if (fd >= 0 && write(fd, &wanted, sizeof wanted) != (ssize_t)sizeof wanted)
-        error = -errno;
-    without_rights();
-    answer(error, "", fd);
+    if (with_rights(0, true))
+        return -EPERM;
+    const int fd = open("/dev/cpu_dma_latency", O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+    return fd < 0 || write(fd, &wanted, sizeof wanted) < 0 ? -errno : fd;
 }
 
 /* ---- requests -------------------------------------------------------------------------------- */
 
-void answer(int error, const char *text, int fd)
+int refused(struct request *request, int error, const char *why)
+{
+    snprintf(request->said, sizeof request->said, "%s", why);
+    return error;
+}
+
+/* Its words, with a descriptor (0: none); or the number of an error. False: nobody is there. */
+static bool answer(const struct request *to, int fd)
 {
     char line[TEXT_BYTES];
-    if (error)
-        snprintf(line, sizeof line, "no %d %s", -error, *text ? text : strerror(-error));
+    if (fd < 0)
+        snprintf(line, sizeof line, "no %d %s", -fd, *to->said ? to->said : strerror(-fd));
     else
-        snprintf(line, sizeof line, "ok %s", text);
+        snprintf(line, sizeof line, "ok %s", to->said);
     char room[CMSG_SPACE(sizeof fd)] = {0};
     struct iovec part = {line, strlen(line)};
     struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
-    if (!error && fd >= 0) {
+    if (fd > 0) {
         message.msg_control = room;
         message.msg_controllen = sizeof room;
         struct cmsghdr *head = CMSG_FIRSTHDR(&message);
@@ -332,10 +296,7 @@ void answer(int error, const char *text, int fd)
         };
         memcpy(CMSG_DATA(head), &fd, sizeof fd);
     }
-    if (sendmsg(0, &message, MSG_NOSIGNAL) < 0)
-        _exit(0);
-    if (fd >= 0)
-        close(fd);
+    return sendmsg(0, &message, MSG_NOSIGNAL) >= 0;
 }
 
 /* One message; false at the end. With more than one descriptor it has no words. */
@@ -354,11 +315,8 @@ static bool receive(struct request *request)
     if (head && head->cmsg_type == SCM_RIGHTS)
         memcpy(&request->fd, CMSG_DATA(head), sizeof request->fd);
     request->text[got] = 0;
-    if (message.msg_flags & (MSG_TRUNC | MSG_CTRUNC))
+    if (message.msg_flags & (MSG_TRUNC | MSG_CTRUNC) || strlen(request->text) != (size_t)got)
         return true; /* no words: refused */
-    for (ssize_t i = 0; i < got; i++)
-        if (request->text[i] < ' ' || request->text[i] > '~')
-            return true;
     for (char *rest = request->text, *word; (word = strsep(&rest, " "));)
         if (request->count < MOST_WORDS)
             request->words[request->count++] = word;
@@ -370,40 +328,40 @@ static bool receive(struct request *request)
 static const struct verb {
     const char *name;
     int words;
-    void (*act)(struct request *);
+    int (*act)(struct request *);
 } VERBS[] = {
     {"write", 3, verb_write},      {"perf", 6, verb_perf},     {"realtime", 2, verb_realtime},
-    {"latency", 2, verb_latency},  {"event", 3, verb_event},   {"watch", 2, verb_watch},
+    {"latency", 2, verb_latency},  {"event", 2, verb_event},   {"watch", 2, verb_watch},
     {"trace", 2, verb_instance},   {"look", 2, verb_instance}, {"knob", 4, verb_instance},
     {"untrace", 2, verb_instance},
 };
 
-static void carry_out(struct request *request)
+static int carry_out(struct request *request)
 {
+    *request->said = 0;
     for (size_t i = 0; i < sizeof VERBS / sizeof *VERBS; i++)
-        if (request->count == VERBS[i].words && !strcmp(request->words[0], VERBS[i].name)) {
-            VERBS[i].act(request);
-            return;
-        }
-    answer(-EBADMSG, "no such request", -1);
+        if (request->count == VERBS[i].words && !strcmp(request->words[0], VERBS[i].name))
+            return VERBS[i].act(request);
+    return refused(request, -EBADMSG, "no such request");
 }
 
 int main(void)
 {
     static struct request request;
-    const struct rlimit none = {0, 0};
     struct ucred peer;
     socklen_t size = sizeof peer;
     if (getsockopt(0, SOL_SOCKET, SO_PEERCRED, &peer, &size) || peer.pid <= 0) {
         dprintf(2, "noisebook-priv is started by Noisebook, with a socket; see SECURITY.md\n");
         return 2;
     }
-    setrlimit(RLIMIT_CORE, &none);
     if (chdir("/") || settle(&peer) || syscall(SYS_close_range, 3, UINT_MAX, 0) || confine())
         return 3;
     while (receive(&request)) {
-        carry_out(&request);
-        syscall(SYS_close_range, 3, HELD_FROM - 1, 0); /* what a request has left open */
+        const int fd = carry_out(&request);
+        without_rights();
+        if (!answer(&request, fd))
+            break;
+        syscall(SYS_close_range, 3, HELD_FROM - 1, 0); /* all that the request has opened */
     }
     end_tracing();
     return 0;

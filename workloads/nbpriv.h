@@ -13,9 +13,6 @@
 #include <sys/types.h>
 #include <unistd.h>
 
-#ifndef CAP_PERFMON
-#define CAP_PERFMON 38 /* Linux 5.8 */
-#endif
 #define BIT(number) (1ULL << (number))
 #define OUR_RIGHTS                                                                   \
     (BIT(CAP_SETUID) | BIT(CAP_CHOWN) | BIT(CAP_SYS_ADMIN) | BIT(CAP_SYS_RESOURCE) | \
@@ -23,8 +20,9 @@
 
 enum { TEXT_BYTES = 4096, MOST_WORDS = 6, MOST_INSTANCES = 4, HELD_FROM = 100 };
 
+/* What a process asks, and the words that answer it. */
 struct request {
-    char text[TEXT_BYTES], *words[MOST_WORDS];
+    char text[TEXT_BYTES], *words[MOST_WORDS], said[TEXT_BYTES - 16];
     int count, fd;
 };
 
@@ -34,15 +32,15 @@ extern pid_t asker; /* the process that made the socket */
 /* Takes these capabilities, and root's id for the files that only root may open; 0 or -EPERM. */
 int with_rights(uint64_t capabilities, bool as_root);
 void without_rights(void);
-/* Sends an answer, and closes the descriptor that goes with it (-1: none). */
-void answer(int error, const char *text, int fd);
+/* -errno, in these words. */
+int refused(struct request *request, int error, const char *why);
 bool is_number(const char *text, int64_t least, int64_t most, int64_t *number);
 bool is_among_words(const char *word, const char *words);
 bool has_only(const char *text, const char *letters, size_t most);
 /* A file of the kernel, read with one call; written, but never made. 0 or -errno. */
 int read_text(int folder, const char *path, char *text, size_t bytes);
 int write_text(int folder, const char *path, const char *value);
-/* tracefs opened with root's id, until `without_rights`; or -errno. */
+/* tracefs opened with root's id; or -errno. */
 int enter_tracefs(void);
 bool is_event_list(const char *value);
 bool is_counted(int64_t tracepoint);
@@ -52,8 +50,9 @@ void end_tracing(void);
 /* From here on only the system calls that the helper makes; 0 or -errno. */
 int confine(void);
 
-void verb_event(struct request *request);
-void verb_instance(struct request *request);
-void verb_watch(struct request *request);
+/* They return a descriptor for who asks, 0 or -errno. */
+int verb_event(struct request *request);
+int verb_instance(struct request *request);
+int verb_watch(struct request *request);
 
 #endif

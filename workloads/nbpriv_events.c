@@ -1,9 +1,9 @@
 /* noisebook-priv's events: which may be recorded, and which counted, and by what number.
  *
- *     event SYSTEM NAME       the number of a tracepoint
+ *     event SYSTEM/NAME       the number of a tracepoint
  *
  * What is recorded shows everybody's threads (SECURITY.md says what of them), so that nothing is on
- * the list that Noisebook does not read. What is counted is counted on threads of the run alone: a
+ * the list that Noisebook does not read. What is counted is counted on the user's threads alone: a
  * counter takes a filter from whoever holds it, which must not tell of others.
  */
 #include "nbpriv.h"
@@ -44,10 +44,9 @@ enum { COUNTED_ONES = sizeof COUNTED / sizeof *COUNTED };
 static bool is_vector(const char *event)
 {
     static const char SYSTEM[] = "irq_vectors:";
-    if (strncmp(event, SYSTEM, strlen(SYSTEM)))
-        return false;
-    const char *name = event + strlen(SYSTEM), *end = strrchr(name, '_');
-    return end && end > name && has_only(name, "abcdefghijklmnopqrstuvwxyz0123456789_", 64) &&
+    const char *end = strrchr(event, '_');
+    return end && !strncmp(event, SYSTEM, strlen(SYSTEM)) &&
+           has_only(event + strlen(SYSTEM), "abcdefghijklmnopqrstuvwxyz0123456789_", 64) &&
            is_among_words(end, "_entry _exit");
 }
 
@@ -70,7 +69,7 @@ static int read_numbers(void)
     const int tracefs = numbers[0] ? 0 : enter_tracefs();
     for (int i = 0; tracefs > 0 && i < COUNTED_ONES; i++) {
         snprintf(path, sizeof path, "events/%s/id", COUNTED[i]);
-        numbers[i] = read_text(tracefs, path, text, sizeof text) ? -1 : atoi(text);
+        numbers[i] = read_text(tracefs, path, text, sizeof text) ? -ENOENT : atoi(text);
     }
     without_rights();
     return tracefs < 0 ? tracefs : 0;
@@ -86,19 +85,16 @@ bool is_counted(int64_t number)
     return false;
 }
 
-void verb_event(struct request *request)
+int verb_event(struct request *request)
 {
-    char event[160], number[16] = "";
     int i = 0;
-    snprintf(event, sizeof event, "%.70s/%.70s", request->words[1], request->words[2]);
-    while (i < COUNTED_ONES && strcmp(event, COUNTED[i]))
+    while (i < COUNTED_ONES && strcmp(request->words[1], COUNTED[i]))
         i++;
     if (i == COUNTED_ONES)
-        return answer(-EACCES, "it is not on the list of tracepoints", -1);
-    int error = read_numbers();
-    if (!error && numbers[i] < 0)
-        error = -ENOENT;
-    if (!error)
-        snprintf(number, sizeof number, "%d", numbers[i]);
-    answer(error, number, -1);
+        return refused(request, -EACCES, "it is not on the list of tracepoints");
+    const int error = read_numbers();
+    if (error || numbers[i] < 0)
+        return error ? error : numbers[i];
+    snprintf(request->said, sizeof request->said, "%d", numbers[i]);
+    return 0;
 }

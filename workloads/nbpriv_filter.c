@@ -41,9 +41,6 @@ int confine(void)
         /* files of the kernel */
         CALL(openat), CALL(dup3), CALL(read), CALL(write), CALL(lseek), CALL(fcntl), CALL(fstat),
         CALL(newfstatat), CALL(fstatfs), CALL(getdents64), CALL(flock),
-#ifdef SYS_stat /* of C libraries before 2.33 */
-        CALL(stat), CALL(lstat),
-#endif
         /* tracefs, and instances in it */
         CALL(fsopen), CALL(fsconfig), CALL(fsmount), CALL(mkdirat), CALL(unlinkat), CALL(fchmodat),
         CALL(fchownat),

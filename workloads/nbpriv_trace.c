@@ -19,7 +19,6 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/sysinfo.h>
 #include <sys/vfs.h>
 
 enum {
@@ -50,8 +49,7 @@ static int open_tracefs(void)
 
 int enter_tracefs(void)
 {
-    const int error = with_rights(BIT(CAP_SYS_ADMIN) | BIT(CAP_CHOWN), true);
-    return error ? error : open_tracefs();
+    return with_rights(BIT(CAP_SYS_ADMIN) | BIT(CAP_CHOWN), true) ? -EPERM : open_tracefs();
 }
 
 static const char *path_of(const char *name)
@@ -169,7 +167,7 @@ static int make_instance(int tracefs, const char *name)
 }
 
 /* One helper at a time counts and makes; who is stopped meanwhile does not stop the others. */
-static int make_within_limits(int tracefs, const char *name)
+static int make_within_limits(struct request *request, int tracefs, const char *name)
 {
     const int turn = openat(tracefs, "instances", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (turn < 0)
@@ -178,9 +176,9 @@ static int make_within_limits(int tracefs, const char *name)
         if (i == TRIES)
             return -EAGAIN;
     const int count = count_instances(tracefs);
-    if (count < 0 || count >= MOST_INSTANCES)
-        return count < 0 ? count : -EDQUOT;
-    return make_instance(tracefs, name);
+    if (count >= MOST_INSTANCES)
+        return refused(request, -EDQUOT, "this user has four instances, the most");
+    return count < 0 ? count : make_instance(tracefs, name);
 }
 
 /* A process that is killed closes its socket a moment before the rest. */
@@ -190,7 +188,6 @@ void end_tracing(void)
     for (int i = 0; tracefs >= 0 && i < MOST_INSTANCES; i++)
         for (int j = 0; *held[i] && j < TRIES && remove_instance(tracefs, held[i]) == -EBUSY; j++)
             usleep(PAUSE_US);
-    without_rights();
 }
 
 /* ---- verbs ----------------------------------------------------------------------------------- */
@@ -198,26 +195,21 @@ void end_tracing(void)
 /* For each CPU: of every instance the same, so that all together cannot take more. */
 static int64_t most_buffer_kib(void)
 {
-    struct sysinfo machine;
-    if (sysinfo(&machine))
-        return 64;
-    const int64_t all = (int64_t)machine.totalram * machine.mem_unit / 1024;
+    const int64_t all = (int64_t)sysconf(_SC_PHYS_PAGES) * (sysconf(_SC_PAGESIZE) / 1024);
     return all / MEMORY_SHARE / MOST_INSTANCES / sysconf(_SC_NPROCESSORS_CONF);
 }
 
 /* The value as the kernel wants it; NULL: no such knob, or no such value of it. */
 static const char *knob_value(const char *file, char *value)
 {
-    static const char *const KNOBS[][2] = {
-        {"tracing_on", "0 1"},
-        {"options/overwrite", "0 1"},
-        {"trace_clock", "mono"},
-        {"current_tracer", "nop osnoise"}
-    };
+    static const char KNOBS[] =
+        "tracing_on=0 tracing_on=1 options/overwrite=0 options/overwrite=1 trace_clock=mono "
+        "current_tracer=nop current_tracer=osnoise";
+    char both[TEXT_BYTES];
     int64_t number;
-    for (size_t i = 0; i < sizeof KNOBS / sizeof *KNOBS; i++)
-        if (!strcmp(file, KNOBS[i][0]))
-            return is_among_words(value, KNOBS[i][1]) ? value : NULL;
+    snprintf(both, sizeof both, "%s=%s", file, value);
+    if (is_among_words(both, KNOBS))
+        return value;
     if (!strcmp(file, "buffer_size_kb"))
         return is_number(value, 1, most_buffer_kib(), &number) ? value : NULL;
     if (strcmp(file, "set_event"))
@@ -231,49 +223,42 @@ static const char *knob_value(const char *file, char *value)
     return value;
 }
 
-/* What it opens is closed with the request. */
-void verb_instance(struct request *request)
+int verb_instance(struct request *request)
 {
     const char verb = *request->words[0], *name = request->words[1];
     const char *file = verb == 'k' ? request->words[2] : "";
     const char *value = verb == 'k' ? knob_value(file, request->words[3]) : "";
-    char why[96] = "this user has four instances, the most", ours[32];
+    char ours[32];
     const int length = snprintf(ours, sizeof ours, "noisebook-%d-", (int)asker);
     if (!has_only(name, LETTERS, NAME_BYTES - 1) ||
         (verb == 't' && strncmp(name, ours, (size_t)length)))
-        return answer(-EACCES, "an instance is named after the process that asks", -1);
+        return refused(request, -EACCES, "an instance is named after the process that asks");
     if (!value) {
-        snprintf(why, sizeof why, "no such knob or value; buffers may have %" PRId64 " KiB a CPU",
-                 most_buffer_kib());
-        return answer(-EDOM, why, -1);
+        snprintf(request->said, sizeof request->said,
+                 "no such knob or value; at most %" PRId64 " KiB a CPU", most_buffer_kib());
+        return -EDOM;
     }
     const int tracefs = enter_tracefs();
-    int fd = tracefs;
-    if (tracefs >= 0)
-        fd = verb == 't' ? make_within_limits(tracefs, name) : open_instance(tracefs, name);
-    int error = fd < 0 ? fd : 0;
-    if (!error && verb == 'k')
-        error = write_text(fd, file, value);
-    if (!error && verb == 'u')
-        error = remove_instance(tracefs, name);
-    without_rights();
-    answer(error, error == -EDQUOT ? why : "", verb == 'l' ? fd : -1);
+    if (tracefs < 0 || verb == 't')
+        return tracefs < 0 ? tracefs : make_within_limits(request, tracefs, name);
+    const int fd = open_instance(tracefs, name);
+    if (fd < 0 || verb == 'l')
+        return fd;
+    return verb == 'k' ? write_text(fd, file, value) : remove_instance(tracefs, name);
 }
 
-void verb_watch(struct request *request)
+int verb_watch(struct request *request)
 {
     static const char FILE_NAME[] = "osnoise/options";
     const char *flag = request->words[1];
-    char text[TEXT_BYTES - 8] = "";
     const bool shown = !strcmp(flag, "show");
     if (!shown && !is_among_words(flag, "OSNOISE_WORKLOAD NO_OSNOISE_WORKLOAD"))
-        return answer(-EDOM, "no such flag", -1);
-    int error = enter_tracefs();
-    if (error >= 0)
-        error = shown ? read_text(error, FILE_NAME, text, sizeof text)
-                      : write_text(error, FILE_NAME, flag);
-    without_rights();
-    answer(error, text, -1);
+        return refused(request, -EDOM, "no such flag");
+    const int tracefs = enter_tracefs();
+    if (tracefs < 0)
+        return tracefs;
+    return shown ? read_text(tracefs, FILE_NAME, request->said, sizeof request->said)
+                 : write_text(tracefs, FILE_NAME, flag);
 }
 
 /* ---- files of the kernel --------------------------------------------------------------------- */
@@ -293,14 +278,12 @@ int read_text(int folder, const char *path, char *text, size_t bytes)
 int write_text(int folder, const char *path, const char *value)
 {
     const int fd = openat(folder, path, O_WRONLY | O_TRUNC | O_NOFOLLOW | O_CLOEXEC);
-    int error = fd < 0 ? -errno : 0;
-    for (size_t left = strlen(value); left && !error;) {
-        const ssize_t took = write(fd, value, left);
-        if (took <= 0)
-            error = took ? -errno : -EIO;
-        else
-            value += took, left -= (size_t)took;
+    ssize_t took = fd < 0 ? -1 : 1;
+    while (took > 0 && *value) {
+        took = write(fd, value, strlen(value));
+        value += took > 0 ? took : 0;
     }
+    const int error = took < 0 ? -errno : took ? 0 : -EIO;
     if (fd >= 0)
         close(fd);
     return error;

@@ -200,11 +200,11 @@ def is_hidden_instance(path: str) -> bool:
 
 def tracepoint(system: str, name: str) -> int:
     """The number of a tracepoint."""
-    return int(_requested("event", system, name)[0])
+    return int(_requested("event", f"{system}/{name}")[0])
 
 
 def counter(kind: int, config: int, pid: int, cpu: int, flags: int, group: int = -1) -> int:
-    """A perf counter on a thread of this run (0: this one), or with −1 on a CPU; its descriptor."""
+    """A perf counter on a thread of this user (0: this one); its descriptor."""
     thread = threading.get_native_id() if pid == 0 else pid
     return _requested("perf", kind, config, thread, cpu, flags, fd=group)[1]
 

@@ -186,7 +186,7 @@ def test_what_noisebook_records_and_counts_is_on_the_list_and_nothing_else(progr
         found = {
             event: [
                 asked(helper, "knob", name, "set_event", event),
-                asked(helper, "event", *event.split(":")),
+                asked(helper, "event", event.replace(":", "/")),
                 asked(helper, "perf", 2, number, me, -1, 0),
             ]
             for event, number in zip(events, numbers.values())
@@ -342,7 +342,7 @@ def _mutants(count: int) -> Iterator[bytes]:
         b"knob noisebook-1-2-3-x set_event sched:sched_switch",
         b"perf 1 3 77 -1 0",
         b"untrace noisebook-1-2-3-x",
-        b"event sched sched_switch",
+        b"event sched/sched_switch",
     ]
     for _ in range(count):
         text = bytearray(draw.choice(valid))
@@ -386,7 +386,7 @@ def test_under_sudo_it_serves_the_user_and_not_shipped() -> None:
         helper = subprocess.Popen([str(binary_folder() / "noisebook-priv")], stdin=fds[0])
         os.close(fds[0])
     assert helper.wait(10) == 0
-    said = "no 1 the thread is not of this run; no 33 the value is out of its range"
+    said = "no 1 the thread is not this user's; no 33 the value is out of its range"
     assert answer.result() == said
 
 
@@ -419,7 +419,7 @@ def test_without_rights_a_request_is_refused_in_words() -> None:
     def ask() -> str:
         ours, helper = raw_helper([str(binary_folder() / "noisebook-priv")])
         events = ",".join(["sched:sched_switch"] * 200)
-        for request in (f"knob noisebook-1-2-3-x set_event {events}", "event sched sched_switch"):
+        for request in (f"knob noisebook-1-2-3-x set_event {events}", "event sched/sched_switch"):
             ours.send(request.encode())
             answer = ours.recv(5000).decode("latin-1")
         ours.close()
@@ -442,6 +442,18 @@ def test_an_instance_that_cannot_be_shown_is_not_left(program: Path) -> None:
         return [made, asked(other, "untrace", name)]
 
     assert as_nobody(ask) == [errno.EMFILE, errno.ENOENT]
+
+
+def test_an_instance_is_not_left_by_who_does_not_wait_for_the_answer(program: Path) -> None:
+    def ask() -> int:
+        name = kernel.owned_name("gone")
+        ours, helper = raw_helper([str(program)])
+        ours.send(f"trace {name}".encode())
+        ours.close()
+        helper.wait(10)
+        return asked(Helper([str(program)]), "look", name)
+
+    assert as_nobody(ask) == errno.ENOENT
 
 
 def test_started_by_hand_it_does_nothing(program: Path) -> None:
