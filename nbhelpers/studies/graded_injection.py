@@ -10,6 +10,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+import pandas as pd
+
 from ..errors import InputError, Unavailable
 from ..injection import Injector
 from ..injection.rules import may_realtime
@@ -81,7 +83,9 @@ class Place:
 Disturbed = tuple[Workload, tuple[Attachment, ...]]
 
 
-def _stressor(at: Place, dose: float | None, noise: str, where: str, fifo: int = 0) -> Disturbed:
+def stressor_events(
+    at: Place, dose: float | None, noise: str, where: str, fifo: int = 0
+) -> pd.DataFrame:
     """Noise of one of the injector's kinds; without a dose it would begin after any run.
 
     Raises
@@ -96,8 +100,17 @@ def _stressor(at: Place, dose: float | None, noise: str, where: str, fifo: int =
     start = at.window_s - _NEVER_S if dose is None else 0.0
     cpus = at.cpus if where == "program" else at.last_cpu
     least = 1e-3 if noise == "duty" else 1.0
-    events = stressor_noise(noise, dose or least, at.window_s, cpus, start_s=start, **policy)
-    return at.workload, (Injector(NoiseConfig.from_events(events), placement="origin"),)
+    return stressor_noise(noise, dose or least, at.window_s, cpus, start_s=start, **policy)
+
+
+def stressed(at: Place, events: pd.DataFrame) -> Disturbed:
+    """The program with these events injected where they are."""
+    config = NoiseConfig.from_events(events, window_ns=round(at.window_s * 1e9))
+    return at.workload, (Injector(config, placement="origin"),)
+
+
+def _stressor(at: Place, dose: float | None, **options: Any) -> Disturbed:
+    return stressed(at, stressor_events(at, dose, **options))
 
 
 def _check_noise(at: Place, noise: str, where: str) -> None:
@@ -152,7 +165,7 @@ def _environment(at: Place, dose: float | None, variable: str, without: str) -> 
     return replace(at.workload, env=with_variables(at.workload, {variable: value})), ()
 
 
-_KINDS: Mapping[str, Callable[..., Disturbed]] = {
+KINDS: Mapping[str, Callable[..., Disturbed]] = {
     "stressor": _stressor,
     "quota": _quota,
     "shake": _shake,
@@ -223,7 +236,7 @@ def dose_cells(factor: Factor, workload: Workload, window_s: float, busy: float)
     options = dict(factor.inject)
     doses = options.pop("doses")
     options.pop("unit")
-    make = _KINDS[options.pop("kind")]
+    make = KINDS[options.pop("kind")]
     at = Place(workload, window_s, busy, max(doses))
     cells = []
     for name, dose in zip(dose_names(factor), (None, *doses), strict=True):

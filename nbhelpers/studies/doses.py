@@ -1,0 +1,146 @@
+"""Small doses of several factors at once, in one campaign.
+
+Owns how a row of a two-level design becomes a cell. All runs start the same helpers: a factor that
+a row leaves out begins only after any run, so that a start never counts as a dose. The design, and
+what the doses cost, stand on the page.
+"""
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pandas as pd
+
+from ..errors import InputError, NoisebookError
+from ..files import write_atomically
+from ..measurement import Attachment, Campaign, Cell, finished, metrics, recorded_runs
+from ..mitigation.knowledge import factors
+from ..reading import read_csv
+from ..workloads import Workload
+from .graded_injection import KINDS, SHAM, Disturbed, Place, stressed, stressor_events
+
+_STRESSOR = "stressor"
+_COLUMNS = ["factor", "name", "dose", "unit", "tried", "reason"]
+
+
+def possible_doses(
+    path: str | os.PathLike,
+    workload: Workload,
+    amounts: Mapping[str, float],
+    recorded_only: bool = False,
+) -> pd.DataFrame:
+    """The doses, and which of them can be injected here.
+
+    Parameters
+    ----------
+    path
+        A CSV file, written by each call that may measure, so that a recorded study has the doses.
+    workload
+        The program.
+    amounts
+        Factor of the knowledge base -> its dose, in the unit of its `inject`.
+    recorded_only
+        True: read the stored doses.
+
+    Returns
+    -------
+    DataFrame, a row a factor; columns factor, name, dose, unit, tried, reason (why not).
+
+    Raises
+    ------
+    InputError
+        Nothing is stored, or a factor cannot be injected anywhere.
+    """
+    path = Path(path)
+    if recorded_only and not path.exists():
+        fix = "run the stage that measures: make paper"
+        raise InputError("no doses were drawn yet", where=path, fix=fix)
+    if not recorded_only:
+        rows = [(name, *_possible(workload, name, dose)) for name, dose in amounts.items()]
+        write_atomically(path, pd.DataFrame(rows, columns=_COLUMNS).to_csv(index=False))
+    return read_csv(path, keep_default_na=False)
+
+
+def _possible(workload: Workload, name: str, dose: float) -> tuple:
+    """Name, dose, unit, and whether and why not."""
+    factor, reason = factors()[name], ""
+    if not factor.inject:
+        raise InputError(f"{name} cannot be injected", why=factor.not_injected)
+    try:
+        _disturbed(workload, {name: 1}, {name: dose})
+    except NoisebookError as error:
+        reason = error.what
+    return factor.name, dose, factor.inject["unit"], not reason, reason
+
+
+def _disturbed(
+    workload: Workload, levels: Mapping[str, int], amounts: Mapping[str, float]
+) -> Disturbed:
+    """The program and what accompanies it: all factors, those of level 0 without a dose."""
+    at = Place(workload, workload.timeout_s + 1.0, busy=1.0, most=1.0)  # no run is longer
+    events, attachments = [], []
+    for name in levels:
+        if name == SHAM:
+            continue
+        options = dict(factors()[name].inject)
+        kind = options.pop("kind")
+        del options["unit"], options["doses"]
+        dose = amounts[name] if levels[name] else None
+        if kind == _STRESSOR:
+            events.append(stressor_events(at, dose, **options))
+            continue
+        program, more = KINDS[kind](replace(at, most=amounts[name]), dose, **options)
+        at = replace(at, workload=program)
+        attachments += more
+    if events:
+        attachments += stressed(at, pd.concat(events, ignore_index=True))[1]
+    return at.workload, tuple(attachments)
+
+
+def dosed_runs(
+    folder: str | os.PathLike,
+    workload: Workload,
+    rows: pd.DataFrame,
+    amounts: Mapping[str, float],
+    rounds: int,
+    seed: int = 1,
+    recorded_only: bool = False,
+    planted: Mapping[str, tuple[Workload, Sequence[Attachment]]] | None = None,
+    layers: Sequence[str] = ("all",),
+) -> pd.DataFrame:
+    """Runs of each row of a design, one of each in a round, in random order.
+
+    Parameters
+    ----------
+    folder
+        The campaign's.
+    workload
+        The program.
+    rows
+        A row a cell, named by the index; a column a factor, 1 with its dose, 0 without. The column
+        "sham" injects nothing.
+    amounts
+        The doses; see `possible_doses`.
+    rounds, seed
+        Passed to the campaign.
+    recorded_only
+        True: use recorded data, measure nothing.
+    planted
+        Rows with another program or further attachments, by name.
+    layers
+        Metric layers that accompany every run.
+
+    Returns
+    -------
+    The finished runs, by round and run.
+    """
+    if not recorded_only:
+        cells = []
+        for name, levels in rows.iterrows():
+            base, more = (planted or {}).get(str(name), (workload, ()))
+            disturbed, attachments = _disturbed(base, levels.to_dict(), amounts)
+            cells.append(Cell(str(name), disturbed, attachments=(*attachments, *more)))
+        Campaign(folder, cells, rounds, seed, attachments=metrics(*layers)).run()
+    runs = finished(recorded_runs(Path(folder)))
+    return runs.sort_values(["round", "run"], ignore_index=True)
