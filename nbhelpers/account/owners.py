@@ -235,9 +235,10 @@ def _overlaps(pieces: pd.DataFrame, intervals: pd.DataFrame) -> pd.DataFrame:
     row = row + np.repeat(first, counts)
     until = np.minimum(end[row], pieces["end_ns"].to_numpy()[piece])
     since = np.maximum(start[row], pieces["start_ns"].to_numpy()[piece])
-    share = np.clip(until - since, 0, None) / np.maximum(end[row] - start[row], 1)
+    meet = until > since  # one that ended before may lie between two that did not
+    row, piece, since, until = row[meet], piece[meet], since[meet], until[meet]
     found = intervals.iloc[row]
-    ns = found["ns"].to_numpy() * share
+    ns = found["ns"].to_numpy() * (until - since) / (end[row] - start[row])
     return found.assign(piece=pieces.index[piece], ns=ns, start_ns=since, end_ns=until)
 
 
