@@ -8,6 +8,7 @@ crash, by `machine.settings`.
 import contextlib
 import os
 from collections.abc import Iterable
+from itertools import count
 from pathlib import Path
 
 from ..errors import Unavailable
@@ -43,6 +44,9 @@ def opened_tracefs() -> int:
     )
 
 
+_numbers = count(1)  # two tracers of one campaign have an instance each
+
+
 class Instance:
     """A private instance; made by the constructor, removed by `close`.
 
@@ -65,7 +69,7 @@ class Instance:
         self._pin = -1
         self.repaired = tuple(settings.repair())
         try:
-            self.place = ROOT / "instances" / kernel.owned_name(purpose)
+            self.place = ROOT / "instances" / kernel.owned_name(f"{purpose}-{next(_numbers)}")
             self.path = self._made()
             for file, value in (
                 ("tracing_on", 0),

@@ -176,13 +176,12 @@ def test_threads_and_children_of_any_program_are_the_workload(tmp_path, recordin
 
 
 def test_nothing_is_left_behind(tmp_path, workload, recording):
-    tracer = Tracer(tmp_path, source="tracepoints")
-    run_once(workload, [tracer])
-    name = kernel.owned_name("tracepoints")
-    assert name in instances()
+    tracer, other = (Tracer(tmp_path / name, source="tracepoints") for name in "ab")
+    run_once(workload, [tracer]), run_once(workload, [other])
+    name, _ = [name for name in instances() if str(os.getpid()) in name]
     events = kernel.read_value(f"{kernel.TRACEFS}/instances/{name}/set_event")
     assert events == ""  # detached between runs
-    tracer.close()
+    tracer.close(), other.close()
     tracer.close()
     assert not [name for name in instances() if str(os.getpid()) in name]
     assert run_once(workload, [tracer], run=1)["trace_events"] > 0  # and it can be used again
