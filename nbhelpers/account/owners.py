@@ -237,8 +237,9 @@ def _overlaps(pieces: pd.DataFrame, intervals: pd.DataFrame) -> pd.DataFrame:
     since = np.maximum(start[row], pieces["start_ns"].to_numpy()[piece])
     meet = until > since  # one that ended before may lie between two that did not
     row, piece, since, until = row[meet], piece[meet], since[meet], until[meet]
+    share = (until - since) / (end[row] - start[row])
     found = intervals.iloc[row]
-    ns = found["ns"].to_numpy() * (until - since) / (end[row] - start[row])
+    ns = found["ns"].to_numpy() * share
     return found.assign(piece=pieces.index[piece], ns=ns, start_ns=since, end_ns=until)
 
 
