@@ -93,9 +93,7 @@ def test_computing_is_split_by_the_speed_of_fixed_work():
 
 def test_nested_calls_count_once():
     """Calls within a longer one, which ended before the thread's second piece."""
-    table = states(
-        (1, 0, 60, "running", 0), (1, 60, 80, "runnable", 0), (1, 80, 130, "running", 0)
-    )
+    table = states((1, 0, 60, "running", 0), (1, 60, 80, "runnable", 0), (1, 80, 130, "running", 0))
     path = critical_path(table)
     owned = owners_of_path(path, owners((0, 60, 80, "backupd", False)), NO_EVENTS, NO_EVENTS)
     calls = {"start_ns": [0, 0, 20], "end_ns": [130, 10, 30], "busy_ns": [110, 10, 10]}
