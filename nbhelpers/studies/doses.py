@@ -79,7 +79,8 @@ def _disturbed(
 ) -> Disturbed:
     """The program and what accompanies it: all factors, those of level 0 without a dose."""
     at = Place(workload, workload.timeout_s + 1.0, busy=1.0, most=1.0)  # no run is longer
-    events, attachments = [], []
+    events: list[pd.DataFrame] = []
+    attachments: list[Attachment] = []
     for name in levels:
         if name == SHAM:
             continue
