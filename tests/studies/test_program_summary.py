@@ -35,6 +35,8 @@ def test_the_cause_comes_first_and_all_fits_25_lines(tmp_path):
     best = study.took.table.iloc[0]
     assert best["part"] == "computing" and best["explained_share"] == pytest.approx(1, abs=0.3)
     assert "They computed" in " ".join(lines[:3]) and f"({SEEN})" in " ".join(lines[:4])
+    study.judge_by(chance=0.0, most=2.0)  # as a cell of page 01
+    assert study.took.best is None and study.verdict("who").answer == "no"
 
 
 LONGER = "They computed 200 ms longer: more work"
