@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from ..palette import BLUE, GREY
-from ._units import heading, intervals_of, numbers
+from ._units import heading, intervals_of, numbers, within
 
 NO_ROWS = "No rows: "  # before the reason
 WIDE = 8  # columns from which the letters are small
@@ -57,13 +57,17 @@ def _intervals(frame: pd.DataFrame) -> dict[str, tuple[str, str]]:
 
 
 def _interval_cells(frame: pd.DataFrame, text: str | None) -> list[str]:
-    """The numbers of the first column, each with its ends, printed alike."""
-    number = numbers(str(frame.columns[0]), frame.to_numpy(float, na_value=np.nan).ravel())
-    cells = [[_cell(value, number, text) for value in row] for row in frame.itertuples(index=False)]
-    return [
-        value if bounds == ["–", "–"] else f"{value} ({_TO.join(bounds)})"
-        for value, *bounds in cells
-    ]
+    """The numbers of the first column, each with its ends, printed alike: unless a format is given,
+    with the decimals that give two digits of half its interval.
+    """
+    name, values = str(frame.columns[0]), frame.to_numpy(float, na_value=np.nan)
+    number = numbers(name, values.ravel())
+    cells = []
+    for row, of_row in zip(frame.itertuples(index=False), values):
+        own = within(name, of_row) or number
+        value, *bounds = (_cell(one, own, text) for one in row)
+        cells.append(value if bounds == ["–", "–"] else f"{value} ({_TO.join(bounds)})")
+    return cells
 
 
 def _plots(frame: pd.DataFrame, text: str | None) -> list[str]:

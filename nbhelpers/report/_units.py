@@ -5,7 +5,7 @@ precision.
 """
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 UNITS = {  # ending: unit, how a number is printed, factor
     "_percent": ("%", "{:.2f}", 1),
@@ -29,6 +29,7 @@ WHOLE = {
 }
 _LEAST = 1e-4  # smaller ones are only said to be so
 _MOST_DECIMALS = 4
+_MOST_OF_INTERVALS, _TOO_LARGE = 6, 1e6
 _SPREAD = (
     1000  # columns whose largest number is so many times the smallest have no decimals in common
 )
@@ -81,6 +82,21 @@ def numbers(column: str, values: Iterable[object]) -> Callable[[float], str]:
         [abs(value) for value in values if isinstance(value, float) and math.isfinite(value)]
     )
     return lambda value: _printed(value, plain) if value else "0"
+
+
+def within(column: str, row: Sequence[float]) -> Callable[[float], str] | None:
+    """How a number with an interval is printed: with two digits of half the interval. None: it has
+    none, or is so large that it is printed with a power of ten.
+    """
+    value, low, high = row
+    factor = (WHOLE[column] if column in WHOLE else _unit(column)[1:])[2]
+    half = factor * (high - low) / 2
+    if not (math.isfinite(value) and math.isfinite(half) and half > 0):
+        return None
+    if factor * max(map(abs, row)) >= _TOO_LARGE:
+        return None
+    decimals = min(max(1 - math.floor(math.log10(half)), 0), _MOST_OF_INTERVALS)
+    return lambda number: f"{number * factor:z.{decimals}f}"
 
 
 def _printed(value: float, text: str) -> str:

@@ -177,10 +177,10 @@ def test_an_interval_stands_in_the_cell_of_its_number(tmp_path):
     assert list(record.frame.columns) == list(frame.columns), "the CSV has all columns"
     text = (tmp_path / "folded.tex").read_text()
     assert r"case & median (\%) & gap (ms) & low \\" in text and r"{lrrr}" in text
-    assert r"a & 3.14 (1.00~to~5.50) & 2.000 (1.000~to~3.000) & 1 \\" in text
+    assert r"a & 3.1 (1.0~to~5.5) & 2.0 (1.0~to~3.0) & 1 \\" in text
     assert r"b & -- & 3.000 & 2 \\" in text
     shown = record.to_html()
-    assert "3.14 (1.00\N{NO-BREAK SPACE}to\N{NO-BREAK SPACE}5.50)" in shown
+    assert "3.1 (1.0\N{NO-BREAK SPACE}to\N{NO-BREAK SPACE}5.5)" in shown
     # 3 to 69 pixels are 1.0 to 5.5 %; beside the row without a number is no plot
     assert shown.count('<svg class="interval" role="img" aria-label="on a scale from 1.00') == 2
     assert "M3.0 6H69.0" in shown and 'cx="34.4"' in shown
