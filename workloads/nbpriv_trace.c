@@ -55,7 +55,7 @@ int enter_tracefs(void)
 static const char *path_of(const char *name)
 {
     static char path[NAME_BYTES + 16];
-    snprintf(path, sizeof path, "instances/%s", name);
+    snprintf(path, sizeof path, "instances/%.*s", NAME_BYTES - 1, name);
     return path;
 }
 
