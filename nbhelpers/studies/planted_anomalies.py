@@ -100,7 +100,8 @@ def traced_configs(
     Returns
     -------
     A config a case; its provenance names the case, the `run` and its `seconds`, and the
-    `seconds_of_all` traced runs in order of size.
+    `seconds_of_all` traced runs in order of size. Where nothing is left beyond ordinary runs, all
+    noise of the run.
     """
     tracer = Tracer(folder / "traces", recorded_only=recorded_only)
     program = tracer.stand_in(workload)
@@ -133,7 +134,10 @@ def _config(
         "seconds": float(run["seconds"].iloc[0]),
         "seconds_of_all": sorted(map(float, runs["seconds"])),
     }
-    delta = delta_noise(read_traces(traces, run), average, run, method=method)
+    events = read_traces(traces, run)
+    delta = delta_noise(events, average, run, method=method)
+    if delta.empty:  # other load made ordinary runs as noisy: all of it, not the end of the study
+        delta = events
     return NoiseConfig.from_events(delta, merge=merge, provenance=provenance)
 
 
