@@ -78,5 +78,7 @@ def test_a_dose_is_there_only_in_the_rows_that_have_it(tmp_path, binaries, nothi
     assert possible_doses(tmp_path / "doses.csv", program, most)["tried"].all()
     rows = pd.DataFrame({name: [1, 0] for name in (*most, SHAM)}, ["all", "none"])
     runs = finished(dosed_runs(tmp_path / "runs", program, rows, most, 3, layers=["scheduler"]))
+    if "process_runqueue_wait_ns" not in runs:
+        pytest.skip("what a program waits for a CPU is not counted for this user")
     waits = runs.groupby("cell")["process_runqueue_wait_ns"].median()
     assert waits["all"] > waits["none"] + 2e6
