@@ -75,7 +75,7 @@ def numbers(column: str, values: Iterable[object]) -> Callable[[float], str]:
     """How the numbers of a column are printed for a reader: by its unit, else with the decimals
     that give the smallest four digits.
     """
-    unit, text, factor = WHOLE[column] if column in WHOLE else _unit(column)[1:]
+    unit, text, factor = _printing(column)
     if unit:
         return lambda value: _printed(value * factor, text)
     plain = _in_common(
@@ -89,7 +89,7 @@ def within(column: str, row: Sequence[float]) -> Callable[[float], str] | None:
     none, or is so large that it is printed with a power of ten.
     """
     value, low, high = row
-    factor = (WHOLE[column] if column in WHOLE else _unit(column)[1:])[2]
+    factor = _printing(column)[2]
     half = factor * (high - low) / 2
     if not (math.isfinite(value) and math.isfinite(half) and half > 0):
         return None
@@ -97,6 +97,11 @@ def within(column: str, row: Sequence[float]) -> Callable[[float], str] | None:
         return None
     decimals = min(max(1 - math.floor(math.log10(half)), 0), _MOST_OF_INTERVALS)
     return lambda number: f"{number * factor:z.{decimals}f}"
+
+
+def _printing(column: str) -> tuple[str, str, float]:
+    """Unit, format and factor of a column's numbers."""
+    return WHOLE[column] if column in WHOLE else _unit(column)[1:]
 
 
 def _printed(value: float, text: str) -> str:

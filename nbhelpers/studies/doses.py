@@ -13,12 +13,11 @@ from pathlib import Path
 import pandas as pd
 
 from ..errors import InputError, NoisebookError
-from ..files import write_atomically
 from ..measurement import Attachment, Campaign, Cell, finished, metrics, recorded_runs
 from ..mitigation.knowledge import factors
-from ..reading import read_csv
 from ..workloads import Workload
 from .graded_injection import KINDS, SHAM, Disturbed, Place, stressed, stressor_events
+from .trials import stored_choice
 
 _STRESSOR = "stressor"
 _COLUMNS = ["factor", "name", "dose", "unit", "tried", "reason"]
@@ -52,14 +51,11 @@ def possible_doses(
     InputError
         Nothing is stored, or a factor cannot be injected anywhere.
     """
-    path = Path(path)
-    if recorded_only and not path.exists():
-        fix = "run the stage that measures: make paper"
-        raise InputError("no doses were drawn yet", where=path, fix=fix)
-    if not recorded_only:
-        rows = [(name, *_possible(workload, name, dose)) for name, dose in amounts.items()]
-        write_atomically(path, pd.DataFrame(rows, columns=_COLUMNS).to_csv(index=False))
-    return read_csv(path, keep_default_na=False)
+
+    def rows() -> list[tuple]:
+        return [(name, *_possible(workload, name, dose)) for name, dose in amounts.items()]
+
+    return stored_choice(path, _COLUMNS, rows, recorded_only, "doses were drawn")
 
 
 def _possible(workload: Workload, name: str, dose: float) -> tuple:

@@ -6,7 +6,8 @@ its own epoch. The verdict is `judge_trials`.
 """
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 import pandas as pd
@@ -67,24 +68,52 @@ def candidates(
     InputError
         Nothing is stored, or there is no such factor.
     """
+    rows = partial(_candidate_rows, factor, workload)
+    return stored_choice(path, _CANDIDATES, rows, recorded_only, "mitigations were chosen")
+
+
+def _candidate_rows(factor: str, workload: Workload) -> list[tuple]:
+    found, rows = explain_factor(factor), []
+    known = [mitigations()[name] for name in found.mitigations]
+    for one in sorted(known, key=lambda one: one.cost):
+        threads = "for programs with several threads" if one.parallel else ""
+        reason = one.possible(workload).reason or one.too_risky("low") or threads
+        reason = reason or why_unproven(one.id, workload).removeprefix(f"{one.id}: ")
+        rows.append((found.id, one.id, one.name, not reason, reason))
+    return rows
+
+
+def stored_choice(
+    path: str | os.PathLike,
+    columns: Sequence[str],
+    rows: Callable[[], Sequence[tuple]],
+    recorded_only: bool,
+    done: str,
+) -> pd.DataFrame:
+    """A choice of a study, as a CSV file has it; each call that may measure makes it anew.
+
+    Parameters
+    ----------
+    path, columns
+        The file and its columns.
+    rows
+        Makes the rows.
+    recorded_only
+        True: read the stored ones.
+    done
+        What makes them, as in "doses were drawn".
+
+    Raises
+    ------
+    InputError
+        `recorded_only` is True, and nothing is stored.
+    """
     path = Path(path)
-    if recorded_only and not path.exists():
-        raise InputError(
-            "no mitigations were chosen yet",
-            where=path,
-            fix="run the stage that measures: make paper",
-        )
     if not recorded_only:
-        found = explain_factor(factor)
-        known = [mitigations()[name] for name in found.mitigations]
-        rows = []
-        for one in sorted(known, key=lambda one: one.cost):
-            threads = "for programs with several threads" if one.parallel else ""
-            reason = one.possible(workload).reason or one.too_risky("low") or threads
-            reason = reason or why_unproven(one.id, workload).removeprefix(f"{one.id}: ")
-            rows.append((found.id, one.id, one.name, not reason, reason))
-        table = pd.DataFrame(rows, columns=_CANDIDATES)
-        write_atomically(path, table.to_csv(index=False))
+        write_atomically(path, pd.DataFrame(rows(), columns=list(columns)).to_csv(index=False))
+    elif not path.exists():
+        fix = "run the stage that measures: make paper"
+        raise InputError(f"no {done} yet", where=path, fix=fix)
     return read_csv(path, keep_default_na=False)
 
 
