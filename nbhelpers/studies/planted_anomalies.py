@@ -7,10 +7,12 @@ the hypervisor or a neighbour disturbed besides is no picture of the schedule.
 """
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from ..errors import InputError
 from ..injection.hog import Hog, Schedule, random_schedule
 from ..machine import doctor
 from ..measurement import Campaign, Cell, finished
@@ -73,7 +75,7 @@ def traced_configs(
     merge: str = "improved",
     traces: int = 5,
     method: str = "paper",
-) -> list[NoiseConfig]:
+) -> list[NoiseConfig | None]:
     """Trace runs under each schedule and turn the one of median run time into a noise config;
     nothing of the schedule itself is used.
 
@@ -101,7 +103,12 @@ def traced_configs(
     -------
     A config a case; its provenance names the case, the `run` and its `seconds`, and the
     `seconds_of_all` traced runs in order of size. Where nothing is left beyond ordinary runs, all
-    noise of the run.
+    noise of the run, and its provenance has `all_noise`. None: its trace has no noise.
+
+    Raises
+    ------
+    InputError
+        No trace has any noise.
     """
     tracer = Tracer(folder / "traces", recorded_only=recorded_only)
     program = tracer.stand_in(workload)
@@ -113,10 +120,13 @@ def traced_configs(
         Campaign(folder, cells, runs=traces, seed=seed, recorded_only=recorded_only).run()
     )
     runs = runs[runs["round"] < traces]
-    return [
+    configs = [
         _config(folder / "traces", runs[runs["cell"] == cell.name], average, merge, method)
         for cell in cells
     ]
+    if not any(configs):
+        raise InputError("no trace has any noise: there is nothing to replay", where=folder)
+    return configs
 
 
 def real_time_hog(schedule: Schedule) -> Hog:
@@ -126,9 +136,9 @@ def real_time_hog(schedule: Schedule) -> Hog:
 
 def _config(
     traces: Path, runs: pd.DataFrame, average: pd.DataFrame, merge: str, method: str
-) -> NoiseConfig:
+) -> NoiseConfig | None:
     run = median_run(runs)
-    provenance = {
+    provenance: dict[str, Any] = {
         "case": run["cell"].iloc[0],
         "run": int(run["run"].iloc[0]),
         "seconds": float(run["seconds"].iloc[0]),
@@ -137,7 +147,9 @@ def _config(
     events = read_traces(traces, run)
     delta = delta_noise(events, average, run, method=method)
     if delta.empty:  # other load made ordinary runs as noisy: all of it, not the end of the study
-        delta = events
+        delta, provenance["all_noise"] = events, True
+    if not delta["duration_ns"].sum():
+        return None
     return NoiseConfig.from_events(delta, merge=merge, provenance=provenance)
 
 
