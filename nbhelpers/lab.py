@@ -192,30 +192,17 @@ def checked_options(options: list[str]) -> list[str]:
     Raises
     ------
     InputError
-        No token, and another address than loopback: everybody who reaches the machine could run
-        code as this user.
+        Both an address and a token are given: everybody who reaches the machine, or lists its
+        processes, could run code as this user.
     """
-    values = _option_values(options)
-    address = values.get("ip", "127.0.0.1")
-    if values.get("token") == "" and address not in ("127.0.0.1", "localhost", "::1"):
+    given = {word.partition("=")[0].lstrip("-").rpartition(".")[2] for word in options}
+    if {"ip", "token"} <= given:
         raise InputError(
-            f"JupyterLab without a token on the address {address or 'of every network'}",
+            "JupyterLab on an address and without a token, or with one that all users can read",
             why="everybody who reaches this machine could run code as you",
-            fix="leave the token, or the address, as it is",
+            fix="leave the token, or the address, as it is; $JUPYTER_TOKEN is read by you alone",
         )
-    return options if "ip" in values else ["--ServerApp.ip=127.0.0.1", *options]
-
-
-def _option_values(options: list[str]) -> dict[str, str]:
-    """Last part of an option's name to its value, which follows a "=" or is the next word."""
-    found = {}
-    for word, following in zip(options, [*options[1:], ""]):
-        if word.startswith("--"):
-            name, equals, value = word[2:].partition("=")
-            if not equals:
-                value = "" if following.startswith("--") else following
-            found[name.rpartition(".")[2]] = value.strip("'\"")
-    return found
+    return options if "ip" in given else ["--ServerApp.ip=127.0.0.1", *options]
 
 
 def open_lab(profile: str, options: list[str]) -> None:

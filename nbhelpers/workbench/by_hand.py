@@ -64,19 +64,13 @@ class Commands(Attachment):
 
 def _shell(line: str, why: str) -> None:
     """Run a line of a person; what it prints is shown where it fails."""
+    words = "/bin/sh", "-c", line
     try:
-        done = subprocess.run(
-            ["/bin/sh", "-c", line],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            timeout=_LIMIT_S,
-        )
+        done = subprocess.run(words, input="", capture_output=True, text=True, timeout=_LIMIT_S)
     except subprocess.TimeoutExpired:
         raise RunError(f"not done within {_LIMIT_S:.0f} s", where=line, why=why) from None
     if done.returncode:
-        said = done.stdout.strip() or f"status {done.returncode}"
+        said = (done.stdout + done.stderr).strip() or f"status {done.returncode}"
         raise RunError(f"the command failed: {said}", where=line, why=why)
 
 
