@@ -53,6 +53,8 @@ class Session:
         or the installed package's shipped files.
     command
         What is measured; empty: the folder is only read.
+    run
+        How it is started: `ssh node {command}`; empty: here, by itself.
     rule
         When there are enough runs: a name in `statistics.stopping.RULES`.
     runs
@@ -90,6 +92,7 @@ class Session:
 
     folder: str = RECORDED
     command: str = ""
+    run: str = ""
     rule: str = COUNT
     runs: int = 30
     layers: tuple[str, ...] = LAYERS
@@ -166,7 +169,8 @@ class Session:
             Other attributes.
         """
         name = Path(command.split()[0]).name if command.strip() else "nothing"
-        folder = results() / "workbench" / f"{name}-{digest(command)[:8]}"
+        known = digest(command + choices.get("run", ""))[:8]
+        folder = results() / "workbench" / f"{name}-{known}"
         return cls(**{"folder": str(folder), "command": command} | choices)
 
     @classmethod
@@ -215,7 +219,7 @@ class Session:
                 why="their program need not be here",
                 fix="give a command, which is measured into a folder of its own",
             )
-        return as_workload(self.command)
+        return as_workload(self.command, run=self.run or None)
 
     def measure(self, step: str = FIRST, on_run: OnRun = lambda *_: None) -> pd.DataFrame:
         """Measure a step; go on where an earlier call stopped.

@@ -60,10 +60,21 @@ def table_html(table: pd.DataFrame) -> str:
     return table.to_html(float_format=lambda value: f"{value:.4g}", border=0)
 
 
-def runs_html(session: Session, explanation: "Explanation", metric: str = "") -> str:
-    """How many runs there are, how they vary, what the stopping rule says; and a metric against the
-    outcome.
+def runs_html(session: Session, explanation: "Explanation") -> str:
+    """How many runs there are and how they vary; their cutoff and tree; and beside these, where
+    there is room, the metric that is looked at.
     """
+    parts = {"0 1 60em": cutoff_html(session, explanation)}
+    parts["1 1 28em"] = factor_html(session, explanation)
+    beside = (
+        f'<div style="flex:{room};max-width:60em">{part}</div>' for room, part in parts.items()
+    )
+    grid = f'<div style="display:flex;flex-wrap:wrap;gap:0 2em">{"".join(beside)}</div>'
+    return _said_of(session) + grid
+
+
+def _said_of(session: Session) -> str:
+    """How many runs count, what the stopping rule says, and where most of them lie."""
     runs = session.table
     words = f"{len(runs)} runs"
     if session.limits:
@@ -80,18 +91,9 @@ def runs_html(session: Session, explanation: "Explanation", metric: str = "") ->
         return paragraph(words)
     judged = outcome_of(runs, session.judged)
     statistics = cell_statistics(runs.assign(cell=judged.label), outcome=session.judged).T
-    shown = distributions_html({"runs": session.values}, session, f"Distribution of {judged.name}")
-    scatter = scatter_html(session, explanation, metric) if metric else ""
-    return paragraph(words) + shown + scatter + table_html(statistics)
-
-
-def distributions_html(values: dict[str, np.ndarray], session: Session, title: str) -> str:
-    """Distributions over each other, and of each where 95 % of its runs lie."""
-    judged = outcome_of(session.table, session.judged)
-    sentences = (
-        paragraph(sentence_of_most(name, numbers, judged.unit)) for name, numbers in values.items()
-    )
-    return embedded(figure_densities(values, judged.label), title) + "".join(sentences)
+    words += f" {sentence_of_most('runs', session.values, judged.unit)}"
+    table = f"<details><summary>all statistics</summary>{table_html(statistics)}</details>"
+    return paragraph(words) + table
 
 
 def sentence_of_most(runs: str, numbers: np.ndarray, unit: str) -> str:
@@ -153,7 +155,7 @@ def cutoff_html(session: Session, explanation: "Explanation") -> str:
     tree = explanation.tree if is_open or explanation.found else None
     with DRAWING:
         figure = figure_attribution(replace(explanation, tree=tree), session.table)
-        shown = embedded(figure, "Distribution and tree")
+        shown = embedded(figure, f"Runs by {session.judged}, and tree")
     columns = _FACTORS if is_open else [*_FACTORS, "p_value"]
     first = explanation.factors[columns].head(MOST_FACTORS)
     factors = "" if first.empty else table_html(first)
@@ -174,27 +176,23 @@ def metrics_of(explanation: "Explanation") -> list[str]:
 
 
 def factor_html(session: Session, explanation: "Explanation") -> str:
-    """The claim; the scatter plot of the metric that is looked at, and what is known of it."""
+    """The scatter plot of the metric that is looked at, and what is known of it."""
     metric = session.chosen(explanation)
     if not metric:
-        text = "Nothing separates the slow runs here, so there is no factor to explain."
-        more = "At another cutoff there may be a tree; a click below it explains a metric."
-        return claim_html(explanation) + paragraph(f"{text} {more}")
+        return paragraph(
+            "Nothing separates the slow runs here, so there is no factor to explain. Choose another"
+            " cutoff, or a metric."
+        )
     known = factor_of(metric)
-    unknown = paragraph(f"Nothing is known of {metric}: data/knowledge/factors has no entry of it.")
     text = (
-        f'<div style="max-width:60em;line-height:1.4">{known._repr_html_()}</div>' if known else ""
+        known._repr_html_()
+        if known
+        else paragraph(f"Nothing is known of {metric}: data/knowledge/factors has no entry of it.")
     )
-    title = f"<h4>{html.escape(metric)}</h4>"
-    scatter = scatter_html(session, explanation, metric)
-    return claim_html(explanation) + title + scatter + (text or unknown)
-
-
-def scatter_html(session: Session, explanation: "Explanation", metric: str) -> str:
-    """A metric against the outcome, with R², its interval and n."""
-    sentence = relation_sentence(session.table, metric, session.judged)
+    title, sentence = html.escape(metric), relation_sentence(session.table, metric, session.judged)
     figure = figure_relation(session.table, metric, session.judged, explanation.labels)
-    return embedded(figure, f"{metric} against {session.judged}") + paragraph(sentence)
+    shown = embedded(figure, f"{metric} against {session.judged}")
+    return f'<h4>{title}</h4>{shown}{paragraph(sentence)}<div style="line-height:1.4">{text}</div>'
 
 
 def mitigations_html(session: Session, explanation: "Explanation") -> str:
@@ -256,13 +254,19 @@ def before_after_html(session: Session, name: str, state: tuple) -> str:
         return paragraph("It was not tried in this session.")
     trial, row = session.trials()[name], session.tried().loc[name]
     found = compare(*trial.pair, session.judged, session.seed)
-    sides = zip(("untreated runs", "treated runs"), trial.pair, strict=True)
-    values = {side: runs[session.judged].to_numpy(float) for side, runs in sides}
+    sides, judged = ("untreated runs", "treated runs"), outcome_of(session.table, session.judged)
+    values = {
+        side: runs[judged.name].to_numpy(float)
+        for side, runs in zip(sides, trial.pair, strict=True)
+    }
+    most = (sentence_of_most(side, numbers, judged.unit) for side, numbers in values.items())
+    figure = figure_densities(values, judged.label)
     sentence = f"{trial.sentence[0].upper()}{trial.sentence[1:]}. {found.verdict}"
     return (
         f"<h4>{html.escape(row['name'])}: {html.escape(row['verdict'])}</h4>"
         + paragraph(f"{sentence} {when(*trial.pair)}".strip())
-        + distributions_html(values, session, f"Before and after: {row['name']}")
+        + embedded(figure, f"Before and after: {row['name']}")
+        + "".join(map(paragraph, most))
         + table_html(found.table)
     )
 
@@ -357,11 +361,9 @@ def figure_densities(values: dict[str, np.ndarray], label: str) -> "Figure":
     return figure
 
 
-STEPS: dict[str, Callable[..., str]] = {
-    "2 Runs": runs_html,
-    "3 Cutoff and tree": cutoff_html,
-    "4 Factor": factor_html,
-    "5 Mitigation": mitigations_html,
+STEPS: dict[str, Callable[[Session, "Explanation"], str]] = {
+    "2 Runs, cutoff and factor": runs_html,
+    "3 Mitigation": mitigations_html,
 }
 
 

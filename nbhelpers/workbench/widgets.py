@@ -1,7 +1,8 @@
-"""The workbench in JupyterLab: six tabs of plain ipywidgets, each a step of a `Session`.
+"""The workbench in JupyterLab: three tabs of plain ipywidgets on a `Session`.
 
-Owns the inputs, and which choice redraws what. Everything that is computed is the session's; on a
-page without a kernel (NOISEBOOK_STATIC) the same steps stand beneath each other.
+The second is one screen: runs, cutoff, tree and factor. Owns the inputs, and which choice redraws
+what. Everything that is computed is the session's; on a page without a kernel (NOISEBOOK_STATIC)
+the same steps stand beneath each other.
 """
 
 import asyncio
@@ -24,10 +25,17 @@ from .recorded import FIRST, found_campaigns
 from .saved import save_notebook
 from .session import AGAIN, TRIAL, Session
 
-BEGIN, RUNS, CUTOFF, FACTOR, MITIGATION, SAVE = range(6)  # places of the tabs
-TITLES = ("1 Begin", *views.STEPS, "6 Save")
+BEGIN, RUNS, MITIGATION = range(3)  # places of the tabs
+TITLES = ("1 Begin", *views.STEPS)
 DRAWN = dict(enumerate(views.STEPS.values(), RUNS))
 WIDE = {"width": "90%"}
+BACKENDS = (  # to choose from, or to begin from; {command} is what is measured
+    "nice -n 5 {command}",
+    "taskset -c 0 {command}",
+    "srun -n 1 {command}",
+    "podman run --rm IMAGE {command}",
+    "ssh NODE {command}",
+)
 PLACES = 200  # of a slider
 # JupyterLab's own rules for tables do not reach into widgets; pages have theirs.
 LOOK = (
@@ -97,7 +105,7 @@ class Workbench:
         self._list_campaigns()
         self._change()
         if not self.session.measured().empty:
-            self.tabs.selected_index = CUTOFF
+            self.tabs.selected_index = RUNS
         return self.tabs
 
     def _steps(self) -> Iterator[list[Any]]:
@@ -116,38 +124,43 @@ class Workbench:
         self.path = put(w.Text, "or a path", layout=WIDE, placeholder="a folder, .csv, .parquet")
         opens = button("open this path", lambda: self._open(self.path.value))
         self.command = put(w.Text, "command", layout=WIDE, value=session.command)
+        self.by = put(w.Combobox, "run by", value=session.run, options=BACKENDS, layout=WIDE)
         self.rule = put(w.Dropdown, "stop by", options=list(stopping.RULES), value=session.rule)
         self.runs = put(w.BoundedIntText, "runs", value=session.runs, min=1, max=100_000)
         self.layers = put(w.SelectMultiple, "metrics", options=layers, rows=7)
         self.layers.value = tuple(name for name in session.layers if name in layers)
         start = button("measure, or go on", lambda: self._measure(FIRST), "success")
         opened = [self.campaign, row([self.path, opens])]
-        measured = [self.command, row([self.rule, self.runs]), self.layers, row([start, stop])]
+        measured = [
+            self.command,
+            self.by,
+            row([self.rule, self.runs]),
+            self.layers,
+            row([start, stop]),
+        ]
         yield [*opened, *measured, self.bar, says]
 
         self.outcome = put(w.Dropdown, "outcome", lambda name: choose(outcome=name))
         self.cell = put(w.Dropdown, "cell", lambda name: choose(cell=name))
-        self.metric = put(w.Dropdown, "metric", lambda _: self._look_along())
+        self.cutoff = put(w.SelectionSlider, "cutoff", lambda at: choose(cutoff=at), **later)
+        find = button("find it in the distribution", choose)
+        self.metric = put(w.Dropdown, "metric", self._look_at)
         self.range = put(w.SelectionRangeSlider, "range", **later)
         limit = button("limit the runs to this range", self._limit)
         unlimit = button("remove all limits", lambda: self._change(limits={}))
-        limits = row([self.metric, limit, unlimit])
-        yield [row([self.outcome, self.cell]), limits, self.range, self.shown[RUNS]]
-
-        self.cutoff = put(w.SelectionSlider, "cutoff", lambda at: choose(cutoff=at), **later)
-        find = button("find it in the distribution", choose)
         self.nodes = w.HBox(layout={"flex_flow": "row wrap"})
         exclude = lambda names: self._change(excluded=names)  # noqa: E731
         self.excluded = put(w.SelectMultiple, "exclude", exclude, rows=8)
-        yield [self.cutoff, row([find]), self.shown[CUTOFF], self.nodes, self.excluded]
-
-        yield [self.shown[FACTOR]]
+        chosen = [row([self.outcome, self.cell]), row([self.cutoff, find])]
+        limits = [row([self.metric, limit, unlimit]), self.range]
+        yield [*chosen, *limits, self.nodes, self.shown[RUNS], self.excluded]
 
         self.mitigation = put(w.Dropdown, "mitigation", self._mitigate)
         self.rounds = put(w.BoundedIntText, "rounds", value=session.rounds, min=1, max=10_000)
         tries = button("try it", lambda: self._measure(TRIAL), "success")
         again = button("measure again, to confirm", lambda: self._measure(AGAIN), "success")
-        measures = row([self.rounds, tries, again, stop])
+        save = button("save as an executed notebook", self._save)
+        measures = row([self.rounds, tries, again, stop, save])
         typed = {"placeholder": "a command", "layout": WIDE}
         self.apply = put(w.Text, "done by", lambda line: self._by_command(apply=line), **typed)
         self.undo = put(w.Text, "undone by", lambda line: self._by_command(undo=line), **typed)
@@ -155,8 +168,6 @@ class Workbench:
         having = button("I have done it: measure with it", lambda: self._measure_side(AFTER))
         self.by_hand = w.VBox([row([without, having]), row([self.apply, self.undo])])
         yield [self.mitigation, measures, self.by_hand, says, self.shown[MITIGATION]]
-
-        yield [button("save as an executed notebook", self._save, "success"), says]
 
     def _input(self, kind: Any, text: str, change: Callable | None = None, **look: Any) -> Any:
         """An input; what happens when a person, and not this program, changes its value."""
@@ -244,8 +255,9 @@ class Workbench:
         """The session with what stands in step 1."""
         layers, command = tuple(self.layers.value), self.command.value.strip()
         chosen = {"rule": self.rule.value, "runs": self.runs.value, "layers": layers}
-        if command and command != self.session.command:
-            return Session.of_command(command, seed=self.session.seed, **chosen)
+        by = self.by.value.strip()
+        if command and (command, by) != (self.session.command, self.session.run):
+            return Session.of_command(command, run=by, seed=self.session.seed, **chosen)
         return replace(self.session, **chosen)
 
     def _stop(self) -> None:
@@ -275,8 +287,9 @@ class Workbench:
 
     # ---- what is chosen ----
 
-    def _look_along(self) -> None:
-        """The metric against the outcome."""
+    def _look_at(self, metric: str) -> None:
+        """The metric against the outcome, and what is known of it."""
+        self.session = replace(self.session, node=metric)
         with self._filling():
             self._fill_sliders()
         self._draw()
@@ -284,10 +297,6 @@ class Workbench:
     def _limit(self) -> None:
         limit = {self.metric.value: list(self.range.value)}
         self._change(limits=self.session.limits | limit)
-
-    def _look_at(self, metric: str) -> None:
-        self.session = replace(self.session, node=metric)
-        self.tabs.selected_index = FACTOR
 
     def _mitigate(self, mitigation: str) -> None:
         """Another mitigation is done by other commands."""
@@ -358,8 +367,7 @@ class Workbench:
         _offer(self.cell, [*together, *((name, name) for name in cells)], session.cell)
         self.cell.layout.display = "" if len(cells) > 1 else "none"
         _offer(self.outcome, [(name, name) for name in outcomes], session.outcome)
-        metric = self.metric.value if self.metric.value in metrics else session.judged
-        _offer(self.metric, [(name, name) for name in metrics], metric)
+        _offer(self.metric, [(name, name) for name in metrics], session.judged)
         columns = tuple(session.may_explain())
         if self.excluded.options != columns:
             self.excluded.value = ()  # the browser marks by place, before it has the new list
@@ -373,6 +381,8 @@ class Workbench:
             self.cutoff.options = _numbers(self.session.values, at)
         if np.isfinite(at):
             self.cutoff.value = at
+        if (metric := self.session.chosen(self.explanation)) in dict(self.metric.options):
+            self.metric.value = metric
         values = self.session.measured()[self.metric.value].to_numpy(float)
         self.range.options = _numbers(values[np.isfinite(values)])
         self.range.index = (0, len(self.range.options) - 1)
@@ -394,10 +404,9 @@ class Workbench:
                     _offer(self.mitigation, options, session.mitigation)
                     self._offer_by_hand(session)
                     self.session = session
-                more = {"metric": self.metric.value} if at == RUNS else {}
-                text = DRAWN[at](session, found, **more)
+                text = DRAWN[at](session, found)
                 self.shown[at].value = f'{LOOK}<div class="explorer">{text}</div>'
-                if at == CUTOFF:
+                if at == RUNS:
                     self.nodes.children = [
                         self._button(f"what is {metric}?", partial(self._look_at, metric))
                         for metric in views.metrics_of(found)

@@ -14,7 +14,7 @@ from nbhelpers.statistics import stopping
 from nbhelpers.workbench import Session, Workbench
 from nbhelpers.workbench.measuring import Measuring
 from nbhelpers.workbench.session import TRIAL
-from nbhelpers.workbench.widgets import CUTOFF
+from nbhelpers.workbench.widgets import RUNS
 
 from .test_widgets import click, shown
 
@@ -101,6 +101,6 @@ def test_the_widgets_measure_a_command(tmp_path, monkeypatch):
     assert bench.bar.value == 16
     assert len(bench.session.values) == 16 and not bench.session.is_recorded
     assert os.path.commonpath([bench.session.place, tmp_path]) == str(tmp_path)
-    claim = shown(bench, CUTOFF)
+    claim = shown(bench, RUNS)
     assert len(bench.explanation.labels) == 16
     assert html.escape(bench.explanation.summary) in claim and "being computed" not in claim
