@@ -70,10 +70,10 @@ def runs_html(session: Session, explanation: "Explanation") -> str:
         f'<div style="flex:{room};max-width:60em">{part}</div>' for room, part in parts.items()
     )
     grid = f'<div style="display:flex;flex-wrap:wrap;gap:0 2em">{"".join(beside)}</div>'
-    return _said_of(session) + grid
+    return _runs_in_words(session) + grid
 
 
-def _said_of(session: Session) -> str:
+def _runs_in_words(session: Session) -> str:
     """How many runs count, what the stopping rule says, and where most of them lie."""
     runs = session.table
     words = f"{len(runs)} runs"
