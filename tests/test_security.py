@@ -3,14 +3,11 @@
 import json
 import os
 import sys
-from pathlib import Path
 
 import pytest
 
 from .processes import run
-
-REPOSITORY = Path(__file__).resolve().parents[1]
-CHECKS = REPOSITORY / "build/checks"
+from .trees import CHECKS, REPOSITORY
 
 
 @pytest.mark.long

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 REPOSITORY = Path(__file__).resolve().parents[1]
+CHECKS = REPOSITORY / "build/checks"  # what tests/optional.sh installs
 
 
 def write_tree(root: Path, files: dict[str, str]) -> Path:

@@ -9,8 +9,8 @@ import pytest
 
 from nbhelpers.errors import NoisebookError
 
-from ..mutants.making import CHECKS, REPOSITORY
 from ..test_readers import READERS
+from ..trees import CHECKS, REPOSITORY
 
 CORPUS = Path(__file__).with_name("corpus")
 SECONDS = int(os.environ.get("NOISEBOOK_FUZZ_SECONDS", "2"))  # a reader
