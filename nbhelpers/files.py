@@ -11,7 +11,6 @@ import json
 import os
 import secrets
 import shlex
-import shutil
 import stat
 import time
 from collections.abc import Iterator
@@ -275,14 +274,3 @@ def put_aside(path: str | Path, why: str) -> str:
 def packed(path: str | Path) -> Path:
     """Where the packed copy of a file lies: PATH.gz."""
     return Path(f"{path}.gz")
-
-
-def pack(source: str | Path, target: str | Path) -> Path:
-    """Copy a file, or for one of records (.jsonl) its packed copy: the same bytes for the same
-    content.
-    """
-    if str(source).endswith(".jsonl"):
-        return write_atomically(packed(target), gzip.compress(Path(source).read_bytes(), mtime=0))
-    with open(source, "rb") as content, written(target) as file:
-        shutil.copyfileobj(content, file)
-    return Path(target)

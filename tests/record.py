@@ -4,6 +4,7 @@ STAGE STAGE`. Of what `make paper PROFILE=recorded` then found, the answers are 
 the README: `python -m tests.record answers`.
 """
 
+import gzip
 import shutil
 import sys
 from collections.abc import Sequence
@@ -11,7 +12,7 @@ from pathlib import Path
 
 from nbhelpers.answers import read_answers
 from nbhelpers.errors import InputError
-from nbhelpers.files import pack, write_atomically, write_json, write_text
+from nbhelpers.files import packed, write_atomically, write_json, write_text
 from nbhelpers.lab import in_words, shipped_answers, title_of
 from nbhelpers.places import results, shipped
 from nbhelpers.records import SEAL
@@ -19,6 +20,15 @@ from nbhelpers.study import NO_STAGES, NOTEBOOKS, PAPER, question
 
 BEGIN, END = "<!-- answers -->\n", "<!-- end of answers -->\n"
 SHIPPED = ("answer", "sentence", "quantity", "value", "low", "high", "unit", "n", "n_of")
+
+
+def pack(source: str | Path, target: str | Path) -> str | Path:
+    """Copy a file, or for one of records (.jsonl) its packed copy: the same bytes for the same
+    content.
+    """
+    if str(source).endswith(".jsonl"):
+        return write_atomically(packed(target), gzip.compress(Path(source).read_bytes(), mtime=0))
+    return shutil.copyfile(source, target)
 
 
 def record(stages: Sequence[str] = ()) -> Path:

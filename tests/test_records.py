@@ -2,7 +2,6 @@
 
 import json
 import os
-import random
 import re
 import shutil
 import signal
@@ -16,9 +15,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nbhelpers.errors import InputError
-from nbhelpers.files import pack
 from nbhelpers.measurement import measure
 from nbhelpers.records import append_record, read, read_records, with_new_checks, write_records
+
+from .record import pack
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*damaged records were left out:RuntimeWarning")
 
@@ -246,18 +246,3 @@ def test_the_number_of_a_damaged_last_run_is_not_used_again(campaign: Path, tmp_
     path.write_bytes(b"".join(lines))
     runs = measure("true", runs=6, folder=folder)
     assert sorted(runs["run"]) == [0, 1, 2, 3, 4, 6]
-
-
-def test_random_changes_of_a_real_campaign_are_never_accepted(
-    campaign: Path, tmp_path: Path
-) -> None:
-    path = tmp_path / "runs.jsonl"
-    content = (campaign / "runs.jsonl").read_bytes()
-    rows = read_records(campaign / "runs.jsonl")
-    draw = random.Random(17)
-    for _ in range(300):
-        changed = bytearray(content)
-        changed[draw.randrange(len(changed))] ^= 1 << draw.randrange(8)
-        path.write_bytes(changed)
-        found = read(path)
-        assert found.damage and all(row in rows for row in found.rows)

@@ -15,12 +15,14 @@ import pytest
 
 from nbhelpers.attribution import explain
 from nbhelpers.errors import InputError
-from nbhelpers.files import pack, write_json
+from nbhelpers.files import write_json
 from nbhelpers.measurement import finished, recorded_runs
 from nbhelpers.mitigation import autopilot, mitigations
 from nbhelpers.mitigation.report import found_factors
 from nbhelpers.reading import read_json
 from nbhelpers.statistics import stopping
+
+from ..record import pack
 
 STORM = r"""
 /* The planted cause: in half of the runs a block goes back to the kernel again and again,
