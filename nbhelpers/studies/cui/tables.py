@@ -1,6 +1,5 @@
-"""What of the study of Cui et al. 2023 is no matter of its page: which configuration stands for a
-number of threads, and how two configurations are compared: in our runs of the same round and in
-the printed table 2. The claims are data.
+"""What of the study of Cui et al. 2023 is no matter of its page: how two configurations are
+compared, in our runs of the same round and in the printed table 2. The claims are data.
 """
 
 from collections.abc import Mapping
@@ -14,27 +13,8 @@ from ...statistics.variation import variation_evidence
 from ..design import Design
 from ..findings import NOT_PRINTED, Finding, claim_of, other_housekeeping
 
-# of configurations of as many threads: a thread a core first, two a core last
-_RANK = {"TP-S": 0, "TP": 1, "TP-M": 2}
 _WHY_NO_CV = "its table 2 has the means of runs, and no repetitions"
 _STRATA = ["benchmark", "compiler"]
-
-
-def thread_scaling(table: pd.DataFrame) -> pd.DataFrame:
-    """The rows of pinned threads, of each number of threads those of one configuration: a thread a
-    core as long as there are cores (figures 1 to 3).
-
-    Parameters
-    ----------
-    table
-        With `config` and `threads`, of one compiler.
-    """
-    pinned = table[table["config"].str.fullmatch(r"TP(-[SM]T\d+)?")]
-    configs = pinned[["threads", "config"]].drop_duplicates()
-    ranked = configs.assign(rank=configs["config"].str[:4].map(_RANK))
-    first = ranked.sort_values(["threads", "rank", "config"]).drop_duplicates("threads")
-    chosen = pinned[pinned["config"].isin(first["config"])]
-    return chosen.sort_values("threads", kind="stable", ignore_index=True)
 
 
 def compare(
