@@ -35,7 +35,7 @@ USED_BY = {
 }
 SEEDS = (1, 2, 3)
 whole_study = not_in_ci("several minutes each")
-# in CI together: the stages of the first are those of the others, too
+# in CI together, by the stages whose data tell what was absent, and those that they need
 SHOWN_IN_CI = ["tracefs", "realtime", "sycl"]
 
 pytestmark = [
@@ -82,9 +82,7 @@ def test_the_stages_that_use_a_part_end_without_it(part, tmp_path):
 @pytest.mark.long
 @pytest.mark.timeout(3600)
 def test_the_stages_that_use_some_parts_end_without_all_of_them(tmp_path):
-    stages = USED_BY[SHOWN_IN_CI[0]]
-    assert all(set(USED_BY[part]) <= set(stages) for part in SHOWN_IN_CI)
-    check_pages(SHOWN_IN_CI, stages, tmp_path)
+    check_pages(SHOWN_IN_CI, [*TO_REPLAY, "37-worst-runs", "40-mitigations"], tmp_path)
 
 
 @whole_study

@@ -13,6 +13,7 @@ import pytest
 from .promised import STAGES, asked, some_parts
 
 pytestmark = [
+    pytest.mark.long,
     pytest.mark.skipif(os.geteuid() != 0, reason="only root can take parts of the machine away"),
     pytest.mark.skipif(shutil.which("unshare") is None, reason="needs Linux with mount namespaces"),
 ]

@@ -1,8 +1,6 @@
 """`make lab`: copies that nobody overwrites, the contents, and notebooks that run by themselves."""
 
 import html
-import json
-import os
 import re
 import shutil
 import socket
@@ -22,9 +20,7 @@ from nbhelpers.reading import read_json
 from nbhelpers.study import NO_STAGES, NOTEBOOKS, notebook_files
 
 from . import record
-from .pages import chromium
 from .record import readme_table
-from .trees import copied_tree
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 STAGES = sorted(path.stem for path in NOTEBOOKS.glob("*.ipynb") if path.stem not in NO_STAGES)
@@ -117,70 +113,6 @@ def test_answers_that_are_shipped_are_not_lost_where_they_were_not_made(tmp_path
     with pytest.raises(InputError, match="extra EXTRA=known_causes; make paper PROFILE=recorded"):
         record.ship_answers()
     assert before == (REPOSITORY / "data/recorded/answers.json").read_bytes()
-
-
-# ---- every notebook from its own defaults, in a fresh clone --------------------------------------
-
-
-@pytest.fixture(scope="module")
-def clone(tmp_path_factory):
-    """What git tracks, and the built parts: nothing was run there yet."""
-    return fresh_clone(tmp_path_factory.mktemp("clone ü"))
-
-
-def fresh_clone(folder: Path) -> Path:
-    """The tree in `folder`, as a git checkout."""
-    copied_tree(folder)
-    git(folder, "init", "-q")
-    git(folder, "add", "-A")
-    git(folder, "-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "all")
-    return folder
-
-
-def git(folder: Path, *words: str) -> str:
-    command = ["git", "-C", str(folder), *words]
-    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
-
-
-def run_all(clone: Path, stage: str) -> dict:
-    """Restart and run all, in the folder of the copies; the executed notebook."""
-    environment = {**os.environ, "PYTHONPATH": str(clone)}
-    code = f"from nbhelpers.lab import working_copies as w; print(w({'recorded'!r})[0])"
-    made = subprocess.run(
-        [sys.executable, "-c", code],
-        env=environment, cwd=clone, capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    folder = made.stdout.strip()
-    command = [sys.executable, "-m", "nbconvert", "--to", "notebook", "--execute", "--stdout"]
-    done = subprocess.run(
-        [*command, "--ExecutePreprocessor.timeout=900", f"{stage}.ipynb"],
-        env=environment, cwd=folder, capture_output=True, text=True,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr[-3000:]
-    return json.loads(done.stdout)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("stage", [*STAGES, "contents"])
-def test_a_notebook_runs_from_its_defaults_in_a_fresh_clone(clone, stage):
-    """And before any other stage: results of other notebooks are taken away."""
-    if chromium():
-        pytest.skip("here tests/browser runs the notebooks")
-    shutil.rmtree(clone / "build/recorded", ignore_errors=True)
-    executed = run_all(clone, stage)
-    cells = [cell for cell in executed["cells"] if cell["cell_type"] == "code"]
-    assert all(cell["execution_count"] for cell in cells)
-    has_the_shipped_answer(clone, stage)
-
-
-def has_the_shipped_answer(clone: Path, stage: str) -> None:
-    """What a notebook answered is what README says; nothing changed in git."""
-    assert git(clone, "status", "--porcelain") == ""
-    answer = clone / "build/recorded/results" / stage / "found.json"
-    shipped = lab.shipped_answers()
-    if stage in shipped and answer.exists():
-        made, known = lab.read_answer(answer).answer, shipped[stage].answer
-        assert (made.answer, made.sentence) == (known.answer, known.sentence)
 
 
 @pytest.mark.parametrize(

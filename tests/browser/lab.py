@@ -10,7 +10,9 @@ import time
 from contextlib import contextmanager
 from pathlib import Path
 
-from ..test_lab import fresh_clone
+from nbhelpers import lab
+
+from ..trees import copied_tree
 
 WINDOW = {"width": 1280, "height": 900}
 _NOT_OURS = (  # what JupyterLab itself says without a network
@@ -30,6 +32,30 @@ _STATE = """() => {
     errors: outputs.filter(one => one.output_type == 'error').map(one => one.ename + one.evalue),
   };
 }"""
+
+
+def fresh_clone(folder: Path) -> Path:
+    """What git tracks, and the built parts, as a git checkout in which nothing was run."""
+    copied_tree(folder)
+    git(folder, "init", "-q")
+    git(folder, "add", "-A")
+    git(folder, "-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "all")
+    return folder
+
+
+def git(folder: Path, *words: str) -> str:
+    command = ["git", "-C", str(folder), *words]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
+def has_the_shipped_answer(clone: Path, stage: str) -> None:
+    """What a notebook answered is what README says; nothing changed in git."""
+    assert git(clone, "status", "--porcelain") == ""
+    answer = clone / "build/recorded/results" / stage / "found.json"
+    shipped = lab.shipped_answers()
+    if stage in shipped and answer.exists():
+        made, known = lab.read_answer(answer).answer, shipped[stage].answer
+        assert (made.answer, made.sentence) == (known.answer, known.sentence)
 
 
 @contextmanager

@@ -7,8 +7,8 @@ import pytest
 
 from nbhelpers.study import NOTEBOOKS
 
-from ..test_lab import STAGES, has_the_shipped_answer
-from .lab import Notebook
+from ..test_lab import STAGES
+from .lab import Notebook, has_the_shipped_answer
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
 LINKED = {"01-your-program", "15-account"}  # with a linked view of runs; 01 is for a program

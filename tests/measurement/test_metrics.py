@@ -10,7 +10,7 @@ import yaml
 
 from nbhelpers.errors import InputError
 from nbhelpers.measurement import available_layers, describe_columns, measure, metrics, rates
-from nbhelpers.measurement._knowledge import FOLDER, MetricReader, find_layer, layers, metric_of
+from nbhelpers.measurement._knowledge import FOLDER, find_layer, layers, metric_of
 from nbhelpers.measurement._perf import totals
 from nbhelpers.measurement.layers import MetricLayer
 
@@ -239,13 +239,6 @@ def test_counts_of_counters_that_took_turns_are_scaled_and_their_share_is_said()
     assert totals([(of("cycles"), 0, 5, 0)], {})["cycles"] == 0, (
         "a counter that never had its turn is no division by zero"
     )
-
-
-class Planted(MetricReader):
-    """Counters as they stand."""
-
-    def __init__(self, values):
-        self.read = lambda: values
 
 
 # What is here

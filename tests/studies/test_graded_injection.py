@@ -150,14 +150,6 @@ def test_no_factor_is_injected_by_a_helper_on_the_programs_cpu():
     assert competitors == {"cpu-contention", "real-time-tasks"}
 
 
-def test_interrupts_by_a_helper_are_refused(monkeypatch):
-    if len(os.sched_getaffinity(0)) < 2:
-        pytest.skip("there is one CPU")
-    monkeypatch.setattr("nbhelpers.injection.stressors.may_count_cpus", lambda: False)
-    with pytest.raises(Unavailable, match="no other CPU can be interrupted here"):
-        dose_cells(factors()["reschedule-interrupts"], victim("compute"), 2.0, 1.0)
-
-
 def test_interrupts_of_a_program_on_all_cpus_are_refused():
     everywhere = victim("compute", tuple(sorted(os.sched_getaffinity(0))))
     for name in ("reschedule-interrupts", "tlb-shootdowns", "memory-bandwidth"):

@@ -21,9 +21,7 @@ ADDED = "what the fixed length makes of twice as long"
 GAP_ADDED = "what the fixed length makes of SYCL / OpenMP"
 
 
-def crossed(
-    own: float, other: float, spread: float = 0.01, steal_per_s: float = 0.0, rounds: int = 8
-) -> pd.DataFrame:
+def crossed(own: float, other: float, spread: float = 0.01, rounds: int = 8) -> pd.DataFrame:
     """Runs of both models under both models' traces; a program is slowed by `own` under its own
     model's, by `other` under the other's.
     """
@@ -33,8 +31,7 @@ def crossed(
     calm = runs["trace"] == "undisturbed"
     ratios = np.where(runs["trace"] == "planted-" + runs["model"], own, other)
     steal = random.uniform(0, 0.1, len(runs))
-    noise = random.normal(1, spread, len(runs)) * np.exp(steal_per_s * steal)
-    runs["seconds"] = np.where(calm, 1.0, ratios) * noise
+    runs["seconds"] = np.where(calm, 1.0, ratios) * random.normal(1, spread, len(runs))
     return runs.assign(steal_s=steal, mode=np.where(calm, "", "improved"), config="Rm", epoch=0)
 
 
@@ -98,18 +95,6 @@ def test_the_effect_is_that_of_plain_pairs_and_a_round_is_one_unit():
     found = row(crossing(runs), BIAS)
     shown = found[["effect_percent", "low_percent", "high_percent"]].astype(float)
     assert np.allclose(shown, 100 * np.expm1([effects.mean(), low, high]))
-
-
-def test_what_the_hypervisor_took_is_held_fixed():
-    """Steal that slows only by chance more of one side: the adjusted effect comes nearer to the
-    truth.
-    """
-    runs = crossed(1.3, 1.3, spread=0.002, steal_per_s=3.0)
-    more = (runs["trace"] == "planted-omp") & (runs["model"] == "omp")
-    runs.loc[more, "seconds"] *= np.exp(3.0 * 0.05)
-    runs.loc[more, "steal_s"] += 0.05
-    found = row(crossing(runs), "OpenMP: own trace against SYCL's")
-    assert found.effect_percent > 8 and abs(found.adjusted_percent) < 1
 
 
 @pytest.mark.parametrize(

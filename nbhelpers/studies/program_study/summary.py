@@ -74,8 +74,7 @@ def histogram(values: pd.Series, unit: str) -> list[str]:
 def brief(about: str, verdict: "Verdict") -> str:
     """A verdict in one line."""
     label = f"{_SHORT[about]:<9}"
-    said = f"{verdict.answer}: {verdict.sentence}" if verdict.answer else verdict.sentence
-    return label + textwrap.shorten(said, COLUMNS - len(label), placeholder=" …")
+    return label + textwrap.shorten(verdict.reply, COLUMNS - len(label), placeholder=" …")
 
 
 def terminal_text(study: "ProgramStudy", page: str, data: str) -> str:
