@@ -55,11 +55,12 @@ NB_INSIDE void nb_marks_in_child(void);
 NB_INSIDE int nb_marks_state(enum nb_state state, enum nb_state first);
 /* A call of a region's function, or of a task's, by this thread, or what of it lies between two
  * waits: busy time of calls within it is theirs alone. The state is that of the function's own code
- * at both. */
+ * at the begin; at the end it may be the one that follows. Whoever has just changed the state saves
+ * a reading of the clock: the change has read it. */
 struct nb_visit {
     int64_t ticks, busy, counted;
 };
-NB_INSIDE struct nb_visit nb_marks_enter(void);
+NB_INSIDE struct nb_visit nb_marks_enter(int changed);
 NB_INSIDE void nb_marks_leave(const struct nb_visit *visit, uintptr_t function);
 
 NB_INSIDE void nb_marks_lack(void); /* something has no room */

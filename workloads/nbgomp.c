@@ -191,12 +191,13 @@ static void restore(int *before)
 
 static __thread struct nb_visit *visit; /* of that function */
 
+/* The state first: it reads the clock for both. */
 static void leave(struct outside *outside)
 {
+    restore(&outside->state);
     nb_marks_leave(&outside->visit, (uintptr_t)inside);
     visit = outside->before;
     inside = outside->work;
-    restore(&outside->state);
 }
 
 static __attribute__((noinline)) void run_work(int number, void *data)
@@ -206,23 +207,24 @@ static __attribute__((noinline)) void run_work(int number, void *data)
     };
     outside.before = visit;
     visit = &outside.visit;
-    outside.visit = nb_marks_enter();
+    outside.visit = nb_marks_enter(outside.state != NB_BUSY);
     inside = works[number];
     inside(data);
 }
 
 static int begin_wait(void)
 {
+    int before = nb_marks_state(NB_WAITING, NB_BUSY);
     if (visit)
         nb_marks_leave(visit, (uintptr_t)inside);
-    return nb_marks_state(NB_WAITING, NB_BUSY);
+    return before;
 }
 
 static void end_wait(int *before)
 {
     restore(before);
     if (visit)
-        *visit = nb_marks_enter();
+        *visit = nb_marks_enter(*before == NB_BUSY);
 }
 
 /* A function for each number, in octal digits: it knows its number and nothing else. */

@@ -103,7 +103,8 @@ int nb_marks_state(enum nb_state state, enum nb_state first)
 /* --- the ruler: calls of functions -------------------------------------------------------------
  */
 
-enum { FUNCTIONS = 1024, COUNTED = 16, OBJECT_BITS = 15, OFFSET_BITS = 48 };
+enum { FUNCTIONS = 1024, COUNTED_BITS = 6, COUNTED = 1 << COUNTED_BITS };
+enum { OBJECT_BITS = 15, OFFSET_BITS = 48 };
 
 struct calls {
     uintptr_t function;
@@ -163,7 +164,7 @@ static void store_calls(struct calls *calls)
             .function = identity_of(calls->function),
             .calls = calls->calls
         });
-    *calls = (struct calls){0};
+    *calls = (struct calls){.function = calls->function}; /* the others' way leads past it */
 }
 
 static void store_all_calls(void)
@@ -177,29 +178,55 @@ static int64_t busy_until(int64_t now)
     return self->busy + (self->state == NB_BUSY ? now - self->since : 0);
 }
 
-struct nb_visit nb_marks_enter(void)
+/* A state that changed just now has read the clock for us. */
+static int64_t moment(int changed)
 {
-    int64_t now = nb_ticks(tsc);
+    return changed ? self->since : nb_ticks(tsc);
+}
+
+struct nb_visit nb_marks_enter(int changed)
+{
+    int64_t now = moment(changed);
     return (struct nb_visit){now, busy_until(now), counted_busy};
 }
 
+/* Where a function is counted; where all places are taken, that of another one. */
+static struct calls *place_of(uintptr_t function)
+{
+    size_t start = (function >> 2) * 0x9e3779b97f4a7c15ULL >> (64 - COUNTED_BITS);
+    for (size_t i = 0; i < COUNTED; i++) {
+        struct calls *calls = &counted[(start + i) % COUNTED];
+        if (calls->function == function || !calls->function)
+            return calls;
+    }
+    return &counted[start];
+}
+
 /* The more room is taken, the longer calls are counted together: a long run is seen to its end. */
+static int64_t longest_ticks(void)
+{
+    int64_t taken = __atomic_load_n(&header->marks_count, __ATOMIC_RELAXED);
+    int64_t eighths = taken * 8 / header->marks_capacity;
+    return NB_REGION_MARKS * least_ticks << (eighths < 16 ? eighths : 16);
+}
+
 void nb_marks_leave(const struct nb_visit *visit, uintptr_t function)
 {
-    int64_t now = nb_ticks(tsc), inner = counted_busy - visit->counted;
+    int64_t now = moment(self->state != NB_BUSY), inner = counted_busy - visit->counted;
     int64_t own = busy_until(now) - visit->busy - inner;
-    struct calls *calls = &counted[(function >> 2) * 0x9e3779b97f4a7c15ULL >> 60];
+    struct calls *calls = place_of(function);
     counted_busy += own;
     if (calls->function != function) {
         store_calls(calls);
-        *calls = (struct calls){function, visit->ticks, 0, 0, 0};
+        calls->function = function;
     }
+    if (!calls->calls)
+        calls->since = visit->ticks;
     calls->until = now;
     calls->calls++;
     calls->busy += own;
-    int64_t taken = __atomic_load_n(&header->marks_count, __ATOMIC_RELAXED);
-    int64_t eighths = taken * 8 / header->marks_capacity;
-    if (now - calls->since >= NB_REGION_MARKS * least_ticks << (eighths < 16 ? eighths : 16))
+    int64_t ticks = now - calls->since;
+    if (ticks >= NB_REGION_MARKS * least_ticks && ticks >= longest_ticks())
         store_calls(calls);
 }
 
@@ -306,23 +333,23 @@ static __thread struct {
 static __thread int depth;
 
 /* A region's function is known by where the program forks. */
-static void enter_region(const union ompt_data *parallel)
+static void enter_region(const union ompt_data *parallel, int changed)
 {
     if (depth++ < MOST_NESTED) {
-        regions[depth - 1].visit = nb_marks_enter();
+        regions[depth - 1].visit = nb_marks_enter(changed);
         regions[depth - 1].function = parallel ? (uintptr_t)parallel->value : 0;
     }
 }
 
 /* What a thread does between two waits counts as a call: the end of the last one is never told. */
-static void pause_region(int endpoint)
+static void pause_region(int endpoint, int changed)
 {
     if (!depth || depth > MOST_NESTED)
         return;
     if (endpoint == OMPT_BEGIN)
         nb_marks_leave(&regions[depth - 1].visit, regions[depth - 1].function);
     else
-        regions[depth - 1].visit = nb_marks_enter();
+        regions[depth - 1].visit = nb_marks_enter(changed);
 }
 
 /* Until all threads are there. */
@@ -342,13 +369,13 @@ static void on_implicit_task(int endpoint, union ompt_data *parallel, union ompt
 {
     (void)task;
     (void)team;
-    int first = flags & OMPT_INITIAL_TASK || !index;
+    int first = flags & OMPT_INITIAL_TASK || !index, before = NB_WAITING;
     if (endpoint == OMPT_BEGIN)
-        nb_marks_state(NB_BUSY, flags & OMPT_INITIAL_TASK ? NB_BUSY : NB_WAITING);
+        before = nb_marks_state(NB_BUSY, flags & OMPT_INITIAL_TASK ? NB_BUSY : NB_WAITING);
     if (flags & OMPT_INITIAL_TASK)
         return;
     if (endpoint == OMPT_BEGIN) {
-        enter_region(parallel);
+        enter_region(parallel, before != NB_BUSY);
         return;
     }
     depth -= depth > 0;
@@ -362,11 +389,8 @@ static void on_wait(int kind, int endpoint, union ompt_data *parallel, union omp
     (void)parallel;
     (void)task;
     (void)address;
-    if (endpoint == OMPT_BEGIN)
-        pause_region(endpoint);
-    nb_marks_state(endpoint == OMPT_BEGIN ? NB_WAITING : NB_BUSY, NB_BUSY);
-    if (endpoint != OMPT_BEGIN)
-        pause_region(endpoint);
+    int before = nb_marks_state(endpoint == OMPT_BEGIN ? NB_WAITING : NB_BUSY, NB_BUSY);
+    pause_region(endpoint, before != NB_BUSY);
 }
 
 /* An explicit task works also where its thread waits. */
