@@ -15,7 +15,7 @@ from nbhelpers.speed.waits import read_calls
 from nbhelpers.workloads import Workload
 
 from .printed import Printed
-from .test_waits import own_times, program  # noqa: F401  # a fixture
+from .test_waits import measured, own_times, program  # noqa: F401  # a fixture
 
 pytestmark = pytest.mark.usefixtures("binaries", "nothing_left")
 RECORDED = Path(__file__).parents[2] / "data/recorded/10-trace-collection/baseline"
@@ -49,6 +49,15 @@ def test_calls_of_a_function_are_counted_and_it_is_the_same_in_each_run(short_ru
         busy_ns = (clock["to_ns"] - clock["from_ns"])[clock["thread"] == first].sum()
         marked = waits[(waits["run"] == run) & (waits["thread"] == first)]["busy_ns"].sum()
         assert 0.99 * busy_ns <= own["busy_ns"].sum() <= marked + 1e6
+
+
+def test_functions_in_turn_are_counted_side_by_side(program, tmp_path):  # noqa: F811
+    threads = {"OMP_NUM_THREADS": "2"}
+    row, _ = measured(tmp_path, Workload("many", "external", (str(program), "many"), env=threads))
+    calls = read_calls(tmp_path, pd.DataFrame([row]))
+    assert calls["function"].nunique() == 32
+    # at a thread's end each function has one row that is no full one
+    assert (calls["end_ns"] - calls["start_ns"] < 2e5).sum() <= 2 * 32
 
 
 @pytest.mark.alone

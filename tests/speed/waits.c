@@ -164,6 +164,16 @@ static void short_regions(void)
     }
 }
 
+/* Many short regions in turn, each with a function of its own. */
+#define REGION _Pragma("omp parallel") compute(0.004);
+#define FOUR REGION REGION REGION REGION
+static void many(void)
+{
+    for (int turn = 0; turn < 100; turn++) {
+        FOUR FOUR FOUR FOUR FOUR FOUR FOUR FOUR
+    }
+}
+
 int main(int count, char **words)
 {
     static const struct {
@@ -172,7 +182,7 @@ int main(int count, char **words)
     } cases[] = {{"imbalance", imbalance}, {"barriers", barriers}, {"serial", serial},
                  {"dynamic", dynamic},     {"nested", nested},     {"tasks", tasks},
                  {"locks", locks},         {"sections", sections}, {"changing", changing},
-                 {"short", short_regions}};
+                 {"short", short_regions}, {"many", many}};
 #pragma omp parallel
     compute(1);
     time_count = 0;
