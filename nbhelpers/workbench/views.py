@@ -189,10 +189,12 @@ def factor_html(session: Session, explanation: "Explanation") -> str:
         if known
         else paragraph(f"Nothing is known of {metric}: data/knowledge/factors has no entry of it.")
     )
-    title, sentence = html.escape(metric), relation_sentence(session.table, metric, session.judged)
-    figure = figure_relation(session.table, metric, session.judged, explanation.labels)
-    shown = embedded(figure, f"{metric} against {session.judged}")
-    return f'<h4>{title}</h4>{shown}{paragraph(sentence)}<div style="line-height:1.4">{text}</div>'
+    shown = ""
+    if metric in session.table.columns:  # a factor may be known of a table without its column
+        figure = figure_relation(session.table, metric, session.judged, explanation.labels)
+        shown = embedded(figure, f"{metric} against {session.judged}")
+        shown += paragraph(relation_sentence(session.table, metric, session.judged))
+    return f'<h4>{html.escape(metric)}</h4>{shown}<div style="line-height:1.4">{text}</div>'
 
 
 def mitigations_html(session: Session, explanation: "Explanation") -> str:
