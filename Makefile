@@ -107,7 +107,7 @@ extra: $(if $(wildcard extras/$(EXTRA)/pyproject.toml),build/c-parts)
 artifact: $(ENV)
 	@$(python) -m nbhelpers pack --profile $(NAME) --names=$(call q,$(NAMES))
 measure-again:
-	@[ ! -d build/$(NAME)/data ] || { cd build/$(NAME) && mkdir -p kept && mv data kept/$$(date +%FT%H-%M-%S) && rm -rf stamps && echo "kept: build/$(NAME)/kept"; }
+	@[ ! -d build/$(NAME)/data ] || { d=build/kept/$(NAME)/$$(date +%FT%H-%M-%S) && mkdir -p build/kept/$(NAME) && mv build/$(NAME) $$d && echo "kept: $$d"; }
 clean:
 	@rm -rf docs/reference build/docs build/bin build/c-parts build/*/notebooks build/*/pages build/*/results build/*/stamps build/*/paper
-	@echo "Measured data stay: build/*/data, build/*/kept (delete by hand if you must)"
+	@echo "Measured data stay: build/*/data, build/kept (delete by hand if you must)"

@@ -26,7 +26,7 @@ from .stage_records import record_of
 from .study import NOTEBOOKS, PROFILES, Study, adopted_profile_file, notebook_files, profile_file
 
 MOST_BYTES = 65_536
-RESERVED = (*PROFILES, "bin", "lib", "sycl", "mpi", "docs", "lab")  # folders of build
+RESERVED = (*PROFILES, "bin", "lib", "sycl", "mpi", "docs", "lab", "kept")  # folders of build
 _TYPES = {"int": (int,), "float": (int, float), "str": (str,), "bool": (bool,)}
 _WASTED = "the notebook would stop in the middle of the study"
 _PROFILE = re.compile(r"^profile: str\b", re.MULTILINE)  # in the cell that declares parameters

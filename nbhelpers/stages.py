@@ -7,6 +7,7 @@ nothing here knows what a stage computes.
 
 import argparse
 import ctypes
+import json
 import os
 import re
 import shlex
@@ -16,19 +17,20 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .errors import InputError, NoisebookError, Unavailable
 from .extras import stages as extra_stages
-from .files import digest, disk_error, to_json, write_atomically, write_json
+from .files import digest, disk_error, to_json, write_json
 from .loaded import EXTENSION, LIST, digests, modules
 from .measurement.seal import sha256
 from .places import HOME, programs, results, shipped
 from .profiles import adopted, check_parameters, notebook_of, parameters_of
 from .progress import for_command
 from .reading import read_json
+from .records import read, write_records
 from .schemas import jsonschema
 from .stage_line import outlook, shown, stage_seconds
 from .stage_records import record_of
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
     from .studies.program_study import ProgramStudy
 
 _SET_PARENT_DEATH_SIGNAL = 1  # prctl(2)
+STUDY = "study"  # the manifest of what stands in the folder of a study itself, its profile say
 _FOR_PAPER = (".png", ".svg", ".pdf", ".html", ".tex")
 
 
@@ -68,7 +71,9 @@ def write_wanted(profile: str, stages: list[str]) -> str:
     profile = adopted(profile)
     made_from = {stage: _wanted(stage, profile) for stage in stages}
     for stage, wanted in made_from.items():
-        _write_if_changed(_stamp(stage, profile, "wanted"), to_json(wanted))
+        _write_if_changed(_stamp(stage, profile, "wanted"), wanted)
+    own = _stamp(STUDY, profile, "whole")
+    write_json(own, whole_digests(own.parents[1], STUDY))
     needs, left = _needs(), list[str]()
     for stage in stages:
         before = needs[stage]
@@ -95,7 +100,7 @@ def _is_stale(stage: str, before: list[str], profile: str) -> bool:
 def _wanted(stage: str, profile: str) -> dict:
     """What a stage would be made from now: of our files, those that its last kernel loaded."""
     stamp = _stamp(stage, profile, "wanted")
-    loaded = read_json(stamp)["code"] if stamp.exists() else {}
+    loaded = _stamped(stamp).get("code", {})
     return {
         "notebook": cells_digest(read_json(notebook_of(stage))),
         "parameters": parameters_of(stage, profile),
@@ -120,24 +125,35 @@ def _measures_with(stage: str, profile: str) -> dict:
     return {"programs": built, "parts": {name: here[name] for name in used}}
 
 
-def _write_if_changed(path: Path, text: str) -> None:
-    if not path.exists() or path.read_text() != text:
-        write_atomically(path, text)
+def _write_if_changed(path: Path, value: dict) -> None:
+    if _stamped(path) != json.loads(to_json(value)):
+        write_records(path, [value])
+
+
+def _stamped(path: Path) -> dict:
+    """What a stamp says; nothing where there is none, or it is damaged: its stage runs again."""
+    found = read(path)
+    if found.checked:
+        return next(iter(found.rows), {})
+    with suppress(InputError):  # as they were written up to 2026: no checks
+        return read_json(path)
+    return {}
 
 
 def run_stage(stage: str, profile: str) -> Path:
     """Execute a stage's notebook; return its page. A failed stage stays unmade."""
     study, wanted, began = Study(stage, profile), _wanted(stage, profile), time.monotonic()
     notebook = study.build / "notebooks" / f"{stage}.ipynb"
+    _stamp(stage, profile, "whole").unlink(missing_ok=True)  # until its end it promises nothing
     shutil.rmtree(study.results)  # what an older notebook saved there must not reach the paper
     with shown(stage, stage_seconds(stage, profile)), _stage_lock(study):
         wanted["code"] = _execute(stage, notebook, wanted["parameters"])
         page = _export(study, notebook)
     wanted["code"] |= digests(modules("nbhelpers.page", "nbhelpers.paper"))
     write_json(study.build / "provenance" / f"{stage}.json", _provenance(study, wanted, began))
-    _write_if_changed(_stamp(stage, profile, "made"), to_json(_made(study)))
+    _write_if_changed(_stamp(stage, profile, "made"), _made(study))
     write_json(_stamp(stage, profile, "whole"), whole_digests(study.build, stage))
-    _write_if_changed(_stamp(stage, profile, "wanted"), to_json(wanted))
+    _write_if_changed(_stamp(stage, profile, "wanted"), wanted)
     return page
 
 
@@ -345,20 +361,21 @@ def _is_for_the_paper(path: Path) -> bool:
 
 
 def whole_digests(build: Path, stage: str) -> dict[str, str]:
-    """The SHA-256 of each file that a stage made or measured, by its path below `build`:
-    `noisebook verify` compares them.
+    """The SHA-256 of each file that a stage made or measured, caches too, or of the `STUDY` itself,
+    by its path below `build`: `noisebook verify` compares them.
     """
     folders = [build / "results" / stage, build / "data" / stage]
     folders += [build / "paper"] if stage == PAPER else []
     singles = (("notebooks", ".ipynb"), ("pages", ".html"), ("provenance", ".json"))
     paths = [build / folder / f"{stage}{suffix}" for folder, suffix in singles]
     paths += [path for folder in folders for path in folder.rglob("*")]
-    files = {path.relative_to(build): path for path in sorted(paths) if path.is_file()}
-    seen = {name: path for name, path in files.items() if not _is_hidden(name)}
-    return {name.as_posix(): sha256(path) for name, path in seen.items()}
+    paths = list(build.iterdir()) if stage == STUDY else paths
+    files = [path for path in sorted(paths) if path.is_file() and path.name != ".lock"]
+    return {path.relative_to(build).as_posix(): sha256(path) for path in files}
 
 
-def _is_hidden(path: Path) -> bool:
+def is_hidden(path: Path) -> bool:
+    """Whether it is, or lies in, what others would call a cache."""
     return any(part[0] == "." for part in path.parts)
 
 
@@ -370,7 +387,7 @@ def folder_digest(folder: Path) -> str:
 def files_digest(folder: Path, paths: Iterable[Path]) -> str:
     """Digest of the names and contents of these files of a folder, but for what is hidden."""
     files = {path.relative_to(folder): path for path in paths if path.is_file()}
-    seen = sorted(name for name in files if not _is_hidden(name))
+    seen = sorted(name for name in files if not is_hidden(name))
     return digest(*(part for name in seen for part in (str(name), files[name].read_bytes())))
 
 

@@ -16,8 +16,8 @@ from .artifact.unpack import checked_files, opened
 from .errors import InputError, NoisebookError
 from .measurement.seal import FILES, broken_promises
 from .reading import read_json, refusing
-from .records import SEAL, read
-from .stages import folder_digest, whole_digests
+from .records import SEAL, Records, read
+from .stages import STUDY, folder_digest, is_hidden, whole_digests
 
 WHOLE, DAMAGED = "whole", "damaged"
 
@@ -77,7 +77,10 @@ def examine(path: str | Path) -> list[Finding]:
             name = note.parent.relative_to(path).as_posix()
             findings.append(_judged(path.name if name == "." else name, _campaign, note.parent))
     for stamp in sorted((path / "stamps").glob("*.whole")):
-        findings.append(_judged(f"stage {stamp.stem}", _stage, stamp))
+        what = "the study itself" if stamp.stem == STUDY else f"stage {stamp.stem}"
+        findings.append(_judged(what, _stage, stamp))
+    if findings and (path / "stamps").is_dir():
+        findings.append(_judged("stamps", _stamps, path / "stamps"))
     if not findings:
         raise InputError(
             "there is nothing to verify here: no campaign, no stage, no artifact",
@@ -147,8 +150,22 @@ def _stage(stamp: Path) -> tuple[list[str], str]:
         for name, digest in then.items()
         if now.get(name) != digest
     ]
-    wrong += [f"{name} was added" for name in now if name not in then]
+    added = (name for name in now if name not in then)
+    wrong += [f"{name} was added" for name in added if not is_hidden(Path(name))]
     return wrong, f"{len(now)} files, as its last execution left them"
+
+
+def _stamps(folder: Path) -> tuple[list[str], str]:
+    """What tells make which stage is to run has the checks of a record."""
+    paths = [path for kind in ("wanted", "made") for path in sorted(folder.glob(f"*.{kind}"))]
+    found = {path.name: read(path) for path in paths}
+    wrong = [f"{name}: {found[name].damage[0].what}" for name in found if _is_damaged(found[name])]
+    return wrong, f"{len(found)}, each as it was written"
+
+
+def _is_damaged(found: Records) -> bool:
+    """Those of up to 2026 have no checks."""
+    return found.checked and bool(found.damage or len(found.rows) != 1)
 
 
 def _campaign(folder: Path) -> tuple[list[str], str]:

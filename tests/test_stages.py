@@ -156,7 +156,7 @@ def test_measuring_again_keeps_the_old_data(house):
     data.mkdir(parents=True)
     (data / "runs.jsonl").write_text('{"run": 0}\n')
     assert make(house, "measure-again").returncode == 0 and not data.exists()
-    [kept] = (house / "build/quick/kept").rglob("runs.jsonl")
+    [kept] = (house / "build/kept/quick").rglob("runs.jsonl")
     assert kept.read_text() == '{"run": 0}\n'
     assert make(house, "clean").returncode == 0
     assert kept.exists(), "clean removes no measured data"

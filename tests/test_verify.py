@@ -13,7 +13,8 @@ import pytest
 from nbhelpers.errors import InputError
 from nbhelpers.files import write_atomically, write_json
 from nbhelpers.measurement import Attachment, Campaign, Cell, measure
-from nbhelpers.stages import folder_digest, whole_digests
+from nbhelpers.records import write_records
+from nbhelpers.stages import STUDY, folder_digest, whole_digests
 from nbhelpers.verify import DAMAGED, WHOLE, examine, report
 from nbhelpers.workloads import program
 
@@ -136,11 +137,12 @@ def test_any_changed_bit_of_any_file_of_a_study_is_found(measured: Path, tmp_pat
     shutil.copytree(measured.parents[2], study)
     stage = "90-paper"  # whose files are the paper's, too
     (study / "data/10-stage").rename(study / "data" / stage)
-    for name in (f"results/{stage}/table.csv", "paper/index.html", f"notebooks/{stage}.ipynb"):
+    places = "results/{0}/a.csv paper/a.html notebooks/{0}.ipynb pages/{0}.html provenance/{0}.json"
+    for name in f"{places} data/{{0}}/.calls/calls.0 profile.yml".format(stage).split():
         write_atomically(study / name, "some text")
-    for name in (f"pages/{stage}.html", f"provenance/{stage}.json"):
-        write_atomically(study / name, "some text")
-    write_json(study / f"stamps/{stage}.whole", whole_digests(study, stage))
+    write_records(study / f"stamps/{stage}.wanted", [{"code": {}}])
+    for name in (stage, STUDY):
+        write_json(study / f"stamps/{name}.whole", whole_digests(study, name))
     assert {finding.state for finding in examine(study)} == {WHOLE}
     for path in (one for one in study.rglob("*") if one.is_file() and one.stat().st_size):
         before = path.read_bytes()
@@ -151,7 +153,7 @@ def test_any_changed_bit_of_any_file_of_a_study_is_found(measured: Path, tmp_pat
             assert DAMAGED in {finding.state for finding in examine(study)}, path
         path.write_bytes(before)
     (study / "paper/more.html").write_text("")
-    assert "1 of 2 are damaged" in report(examine(study))
+    assert "1 of 4 are damaged" in report(examine(study))
     assert "paper/more.html was added" in report(examine(study))
 
 
