@@ -181,11 +181,11 @@ def _chart(tables: Mapping[str, pd.DataFrame], cutoff: float) -> alt.VConcatChar
 def _dots(dots: pd.DataFrame, chosen: alt.Parameter, part: alt.Parameter) -> Any:
     classes: dict[str, Any] = {"domain": list(CLASSES), "range": list(CLASSES.values())}
     shapes: dict[str, Any] = {"domain": list(CLASSES), "range": ["triangle-up", "circle"]}
-    legend = alt.Legend(orient="top", title=None)
+    legend, whole = alt.Legend(orient="top", title=None), alt.Axis(format="d", tickMinStep=1)
     points = alt.Chart(dots).transform_calculate(is_="datum.seconds > cutoff ? 'slow' : 'fast'")
     points = points.transform_calculate(from_s="datum.seconds")  # as the bars of the distribution
     points = points.mark_point(filled=True, cursor="pointer").encode(
-        x=alt.X("run:Q", title="run, in order", scale=alt.Scale(nice=False, padding=8)),
+        x=alt.X("run:Q", title="run, in order", axis=whole, scale=alt.Scale(nice=False, padding=8)),
         y=alt.Y("seconds:Q", title="run time (s)", scale=alt.Scale(zero=False)),
         color=alt.Color("is_:N", scale=alt.Scale(**classes), legend=legend),
         shape=alt.Shape("is_:N", scale=alt.Scale(**shapes), legend=legend),
@@ -204,7 +204,7 @@ def _distribution(dots: pd.DataFrame, part: alt.Parameter, cut: alt.Parameter) -
     bins = alt.Chart(dots).transform_bin(["from_s", "to_s"], "seconds", bin=alt.Bin(maxbins=30))
     bins = bins.transform_calculate(from_s="toNumber(format(datum.from_s, '.4g'))")
     bars = bins.mark_bar(color=GREY, cursor="pointer").encode(
-        x=alt.X("count():Q", title="runs"),
+        x=alt.X("count():Q", title="runs", axis=alt.Axis(format="d", tickMinStep=1)),
         y=alt.Y("from_s:Q", bin="binned", **look),
         y2="to_s:Q",
         tooltip=["count():Q", "from_s:Q", "to_s:Q"],

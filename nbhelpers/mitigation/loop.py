@@ -226,7 +226,7 @@ class _Loop:
     def _check_budget(self, needed_s: float) -> None:
         if needed_s > 0.8 * self.budget_s:
             raise InputError(
-                f"a budget of {self.budget_s:g} s is too small: {FEWEST_RUNS} runs take"
+                f"a budget of {self.budget_s:.3g} s is too small: {FEWEST_RUNS} runs take"
                 f" {needed_s:.0f} s",
                 where=shlex.join(self.workload.command),
                 why="fewer runs show nothing of how they vary",
