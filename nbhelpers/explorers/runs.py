@@ -29,6 +29,7 @@ MOST_PIECES = 300  # of a run's time line, the longest first
 ROOM, NAMES = 900, 170
 PROGRAM, OTHERS = "the program", "others"
 _SD_OF_MAD, _LEAST_MS = 1.4826, 0.05
+_WHOLE = "datum.value % 1 ? '' : datum.label"  # a label of an axis of counts
 _WORDS = {
     "taken": "interrupted by {}",
     "runnable": "CPU had by {}",
@@ -204,7 +205,7 @@ def _distribution(dots: pd.DataFrame, part: alt.Parameter, cut: alt.Parameter) -
     bins = alt.Chart(dots).transform_bin(["from_s", "to_s"], "seconds", bin=alt.Bin(maxbins=30))
     bins = bins.transform_calculate(from_s="toNumber(format(datum.from_s, '.4g'))")
     bars = bins.mark_bar(color=GREY, cursor="pointer").encode(
-        x=alt.X("count():Q", title="runs", axis=alt.Axis(format="d", tickMinStep=1)),
+        x=alt.X("count():Q", title="runs", axis=alt.Axis(labelExpr=_WHOLE)),
         y=alt.Y("from_s:Q", bin="binned", **look),
         y2="to_s:Q",
         tooltip=["count():Q", "from_s:Q", "to_s:Q"],

@@ -179,16 +179,11 @@ def factor_html(session: Session, explanation: "Explanation") -> str:
     """The scatter plot of the metric that is looked at, and what is known of it."""
     metric = session.chosen(explanation)
     if not metric:
-        return paragraph(
-            "Nothing separates the slow runs here, so there is no factor to explain. Choose another"
-            " cutoff, or a metric."
-        )
+        no = "Nothing separates the slow runs, so there is no factor to explain."
+        return paragraph(f"{no} Choose another cutoff, or a metric.")
     known = factor_of(metric)
-    text = (
-        known._repr_html_()
-        if known
-        else paragraph(f"Nothing is known of {metric}: data/knowledge/factors has no entry of it.")
-    )
+    unknown = f"Nothing is known of {metric}: data/knowledge/factors has no entry of it."
+    text = known._repr_html_() if known else paragraph(unknown)
     shown = ""
     if metric in session.table.columns:  # a factor may be known of a table without its column
         figure = figure_relation(session.table, metric, session.judged, explanation.labels)
@@ -256,11 +251,9 @@ def before_after_html(session: Session, name: str, state: tuple) -> str:
         return paragraph("It was not tried in this session.")
     trial, row = session.trials()[name], session.tried().loc[name]
     found = compare(*trial.pair, session.judged, session.seed)
-    sides, judged = ("untreated runs", "treated runs"), outcome_of(session.table, session.judged)
-    values = {
-        side: runs[judged.name].to_numpy(float)
-        for side, runs in zip(sides, trial.pair, strict=True)
-    }
+    judged = outcome_of(session.table, session.judged)
+    numbers_of = (runs[judged.name].to_numpy(float) for runs in trial.pair)
+    values = dict(zip(("untreated runs", "treated runs"), numbers_of, strict=True))
     most = (sentence_of_most(side, numbers, judged.unit) for side, numbers in values.items())
     figure = figure_densities(values, judged.label)
     sentence = f"{trial.sentence[0].upper()}{trial.sentence[1:]}. {found.verdict}"

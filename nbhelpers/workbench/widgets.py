@@ -29,13 +29,8 @@ BEGIN, RUNS, MITIGATION = range(3)  # places of the tabs
 TITLES = ("1 Begin", *views.STEPS)
 DRAWN = dict(enumerate(views.STEPS.values(), RUNS))
 WIDE = {"width": "90%"}
-BACKENDS = (  # to choose from, or to begin from; {command} is what is measured
-    "nice -n 5 {command}",
-    "taskset -c 0 {command}",
-    "srun -n 1 {command}",
-    "podman run --rm IMAGE {command}",
-    "ssh NODE {command}",
-)
+# to choose from, or to begin from; {command} is what is measured
+BACKENDS = ("srun -n 1 {command}", "podman run --rm IMAGE {command}", "ssh NODE {command}")
 PLACES = 200  # of a slider
 # JupyterLab's own rules for tables do not reach into widgets; pages have theirs.
 LOOK = (
@@ -130,14 +125,8 @@ class Workbench:
         self.layers = put(w.SelectMultiple, "metrics", options=layers, rows=7)
         self.layers.value = tuple(name for name in session.layers if name in layers)
         start = button("measure, or go on", lambda: self._measure(FIRST), "success")
-        opened = [self.campaign, row([self.path, opens])]
-        measured = [
-            self.command,
-            self.by,
-            row([self.rule, self.runs]),
-            self.layers,
-            row([start, stop]),
-        ]
+        opened, rules = [self.campaign, row([self.path, opens])], row([self.rule, self.runs])
+        measured = [self.command, self.by, rules, self.layers, row([start, stop])]
         yield [*opened, *measured, self.bar, says]
 
         self.outcome = put(w.Dropdown, "outcome", lambda name: choose(outcome=name))
