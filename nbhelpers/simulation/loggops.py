@@ -141,7 +141,7 @@ class Piecewise:
 
     Examples
     --------
-    >>> Piecewise((Piece(1, 300, 100, 100, 150, 0.1, 0), Piece(4096, 900, 400, 500, 700, 0.1, 0)))
+    >>> Piecewise((Piece(1, 300, 100, 100, 150, 0.1, 0), Piece(4096, 600, 400, 500, 700, 0.1, 0)))
     Piecewise(2 pieces from 1 to 4096 bytes, S = 65535)
     """
 
