@@ -54,7 +54,8 @@ def cells_digest(content: dict) -> str:
 
 def write_wanted(profile: str, stages: list[str]) -> str:
     """For each stage, what it would be made from now; files whose content is the same are left
-    alone. Returns which of them will run, and how long that will take; "": none.
+    alone. Returns which of them will run, and how long that will take; "": none. First it says
+    which of the study's own files, its profile say, are others than at the last time.
 
     Parameters
     ----------
@@ -72,14 +73,23 @@ def write_wanted(profile: str, stages: list[str]) -> str:
     made_from = {stage: _wanted(stage, profile) for stage in stages}
     for stage, wanted in made_from.items():
         _write_if_changed(_stamp(stage, profile, "wanted"), wanted)
-    own = _stamp(STUDY, profile, "whole")
-    write_json(own, whole_digests(own.parents[1], STUDY))
+    changed = _own_changes(_stamp(STUDY, profile, "whole"))
     needs, left = _needs(), list[str]()
     for stage in stages:
         before = needs[stage]
         if _is_stale(stage, before, profile) or set(before) & set(left):
             left.append(stage)
-    return outlook(profile, left, len(stages))
+    return "\n".join(filter(None, [changed, outlook(profile, left, len(stages))]))
+
+
+def _own_changes(manifest: Path) -> str:
+    """Write the manifest of the study itself anew; say which file is another than in the last."""
+    now, then = whole_digests(manifest.parents[1], STUDY), {}
+    with suppress(InputError):
+        then = read_json(manifest)
+    write_json(manifest, now)
+    changed = [name for name in now if then.get(name, now[name]) != now[name]]
+    return f"Changed since the last time: {', '.join(changed)}" if changed else ""
 
 
 def _stamp(stage: str, profile: str, kind: str) -> Path:

@@ -16,7 +16,7 @@ from .artifact.unpack import checked_files, opened
 from .errors import InputError, NoisebookError
 from .measurement.seal import FILES, broken_promises
 from .reading import read_json, refusing
-from .records import SEAL, Records, read
+from .records import SEAL, read
 from .stages import STUDY, folder_digest, is_hidden, whole_digests
 
 WHOLE, DAMAGED = "whole", "damaged"
@@ -156,16 +156,17 @@ def _stage(stamp: Path) -> tuple[list[str], str]:
 
 
 def _stamps(folder: Path) -> tuple[list[str], str]:
-    """What tells make which stage is to run has the checks of a record."""
-    paths = [path for kind in ("wanted", "made") for path in sorted(folder.glob(f"*.{kind}"))]
-    found = {path.name: read(path) for path in paths}
-    wrong = [f"{name}: {found[name].damage[0].what}" for name in found if _is_damaged(found[name])]
-    return wrong, f"{len(found)}, each as it was written"
-
-
-def _is_damaged(found: Records) -> bool:
-    """Those of up to 2026 have no checks."""
-    return found.checked and bool(found.damage or len(found.rows) != 1)
+    """What tells make which stage is to run is one record with its checks; those of up to 2026 have
+    none.
+    """
+    paths = sorted([*folder.glob("*.made"), *folder.glob("*.wanted")])
+    wrong = []
+    for path in paths:
+        found = read(path)
+        said = [one.what for one in found.damage] or [f"{len(found.rows)} records, and had 1"]
+        if found.checked and (found.damage or len(found.rows) != 1):
+            wrong.append(f"{path.name}: {said[0]}")
+    return wrong, f"{len(paths)}, each as it was written"
 
 
 def _campaign(folder: Path) -> tuple[list[str], str]:

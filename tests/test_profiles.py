@@ -30,6 +30,7 @@ from nbhelpers.profiles import (
     parameters_of,
 )
 from nbhelpers.stage_records import record_of
+from nbhelpers.stages import write_wanted
 from nbhelpers.studies import design
 from nbhelpers.study import NO_STAGES, PROFILES
 from nbhelpers.workloads import openmp
@@ -207,6 +208,9 @@ def test_ones_own_profile_is_studied_in_a_folder_of_its_own(own):
     assert yaml.safe_load((REPOSITORY / "build/my-study/profile.yml").read_text()) == {
         "00-machine": {"seconds": 0.1}
     }
+    assert "Changed" not in done.stdout
+    (REPOSITORY / "build/my-study/profile.yml").write_text("00-machine: {seconds: 0.3}\n")
+    assert "Changed since the last time: profile.yml" in write_wanted("my-study", ["00-machine"])
     own.write_text("00-machine: {seconds: -1}\n")
     done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True)
     assert (

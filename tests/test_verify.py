@@ -152,6 +152,13 @@ def test_any_changed_bit_of_any_file_of_a_study_is_found(measured: Path, tmp_pat
             path.write_bytes(changed)
             assert DAMAGED in {finding.state for finding in examine(study)}, path
         path.write_bytes(before)
+    stamp = study / f"stamps/{stage}.wanted"
+    before = stamp.read_bytes()
+    for content, said in (b"", "0 records, and had 1"), (2 * before, "what stood before it"):
+        stamp.write_bytes(content)
+        [wrong] = [finding for finding in examine(study) if finding.state == DAMAGED]
+        assert wrong.what == "stamps" and f"{stamp.name}: {said}" in wrong.found
+    stamp.write_bytes(before)
     (study / "paper/more.html").write_text("")
     assert "1 of 4 are damaged" in report(examine(study))
     assert "paper/more.html was added" in report(examine(study))

@@ -305,7 +305,9 @@ def judge(
     kept = read(place.folder / data / "runs.jsonl")
     fine = sum(row.get("status") == "ok" for row in kept.rows)
     outcome.acknowledged += harness.acknowledged()
-    outcome.lost += max(0, harness.acknowledged() - fine) + len(kept.damage)
+    lost = max(0, harness.acknowledged() - fine) + len(kept.damage)
+    outcome.lost += lost
+    outcome.remarks += [f"of {harness.acknowledged()} acknowledged: {kept}"[:900]] if lost else []
     failed = harness.process.returncode and "refused" not in harness.complaint()
     note_words(harness, outcome, bool(answers and failed))
 
