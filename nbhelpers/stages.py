@@ -73,7 +73,7 @@ def write_wanted(profile: str, stages: list[str]) -> str:
     made_from = {stage: _wanted(stage, profile) for stage in stages}
     for stage, wanted in made_from.items():
         _write_if_changed(_stamp(stage, profile, "wanted"), wanted)
-    changed = _own_changes(_stamp(STUDY, profile, "whole"))
+    changed = _changed_files(_stamp(STUDY, profile, "whole"))
     needs, left = _needs(), list[str]()
     for stage in stages:
         before = needs[stage]
@@ -82,7 +82,7 @@ def write_wanted(profile: str, stages: list[str]) -> str:
     return "\n".join(filter(None, [changed, outlook(profile, left, len(stages))]))
 
 
-def _own_changes(manifest: Path) -> str:
+def _changed_files(manifest: Path) -> str:
     """Write the manifest of the study itself anew; say which file is another than in the last."""
     now, then = whole_digests(manifest.parents[1], STUDY), {}
     with suppress(InputError):

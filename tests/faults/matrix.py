@@ -97,6 +97,7 @@ class Harness:
 
     def __init__(self, place: Place, command: list[str], **options: object):
         self.place = place
+        self.heard: str | None = None  # what it had said when its power was cut
         self.output = (place.folder / f"output-{time.monotonic_ns()}").open("w+")
         self.errors = (place.folder / f"errors-{time.monotonic_ns()}").open("w+")
         self.process = subprocess.Popen(
@@ -119,7 +120,7 @@ class Harness:
 
     def said(self) -> str:
         self.output.seek(0)
-        return self.output.read()
+        return self.output.read() if self.heard is None else self.heard
 
     def complaint(self) -> str:
         self.errors.seek(0)
@@ -468,7 +469,12 @@ SHUTDOWN, NO_FLUSH = 0x8004587D, struct.pack("I", 2)  # FS_IOC_SHUTDOWN; its log
 
 
 def power_cut(draw: random.Random) -> Outcome:
-    """The ext4 of the data stops at a random moment, without what was not forced to disk."""
+    """The ext4 of the data stops at a random moment, without what was not forced to disk.
+
+    What is said later does not count: power that is cut ends the program, too. Here it lives on,
+    and the kernel may tell it that a transaction was committed which it gave up (in 5 of 150 cuts,
+    35 to 75 us after the end of the call).
+    """
 
     def mounted(place: Place) -> list[str]:
         image, data = place.folder / "disk", place.folder / "data"
@@ -486,6 +492,7 @@ def power_cut(draw: random.Random) -> Outcome:
             if trial.harness.has_begun():
                 time.sleep(draw.uniform(0, 1.2))
                 with opened_folder(data) as handle:
+                    trial.harness.heard = trial.harness.said()
                     fcntl.ioctl(handle, SHUTDOWN, NO_FLUSH)
             trial.harness.end()
         finally:
