@@ -1,26 +1,26 @@
-# A stage runs again when the contents changed of what it rests on: only then is its .wanted rewritten.
+# A stage's .wanted is rewritten only when what it rests on changed.
 #:Noisebook: why does a parallel program not take the same time twice?   (times: two cores)
 #:
 #:  make paper      15 min   the whole study on this machine: build/PROFILE/paper; as root the full method
-#:  make test       7-10 min the tests; make check, make format: layout, lint, types, sizes
-#:  make lab                 JupyterLab on copies of the notebooks; LAB='--port 8889' for its own options
-#:  make doctor     10 s     what this machine can measure, and the command that mends what it cannot
-#:  make env        2 min    the environment (.venv) and the C parts; make docs: the reference
+#:  make test       7 min    the tests; make check, make format: layout, lint, types, sizes
+#:  make lab                 JupyterLab on copies of the notebooks; LAB='--port 8889'
+#:  make doctor     10 s     what this machine can measure, and what mends the rest
+#:  make env        2 min    environment (.venv) and C parts; make docs: the reference
 #:  make artifact   1 min    the study as a zip; make measure-again keeps data aside; make clean
-#:  make mpi        1 min    Open MPI (22 MB), as make paper does; MPICC=/path/of/mpicc: the site's own
-#:  make sycl                optional (482 MB); so are make originals, extra EXTRA=NAME, privileged
+#:  make mpi        1 min    Open MPI, as make paper does; MPICC=/path/of/mpicc: the site's own
+#:  make sycl                optional; so are make originals, extra EXTRA=NAME, privileged
 #:
 #:  PROFILE=smoke   6 min    a handful of runs; full: hours; paper: days on 32 cores; path/to/mine.yml: yours
-#:  PROFILE=recorded 5 min   the tables of the recorded campaign, no root; DATA=that.zip: its tables
+#:  PROFILE=recorded 5 min   recorded tables, no root; DATA=that.zip: its tables
 PROFILE ?= quick
 PYTHON ?= python3
 PY ?= .venv/bin/python
 export PYTHON PY
 
-# make expands a $ in what it is given: the name of a file that somebody sent would run as a command.
+# make expands a $$: the name of a file that somebody sent would run as a command.
 dollar := $(strip $(foreach n,DATA PROFILE NAMES LAB EXTRA,$(if $(findstring $$,$(value $n)),$n)))
 ifneq ($(dollar),)
-$(error $(firstword $(dollar)) has a $$ in it, which make would expand. Rename the file)
+$(error $(firstword $(dollar)) has a $$ in it: rename the file)
 endif
 q = '$(subst ','\'',$(1))'
 python := $(call q,$(PY))
@@ -36,7 +36,6 @@ paper: $(S)/90-paper.done
 	@echo "Open build/$(NAME)/paper/index.html"
 
 ALONE = flock build/.lock
-PIP = $(python) -m pip install --quiet --disable-pip-version-check
 CHECK = GOAL=$(firstword $(MAKECMDGOALS) paper) sh workloads/check.sh
 ifeq ($(PY),.venv/bin/python)
 ENV := .venv/installed
@@ -47,13 +46,13 @@ env: build/c-parts
 build/c-parts: $(ENV) $(wildcard injector_c/* simulator_c/* workloads/*.[ch] workloads/Makefile workloads/sycl/* workloads/mpi/*) setup.py pyproject.toml
 	@PYTHON=$(python) $(CHECK)
 	@mkdir -p build/bin && $(ALONE) $(MAKE) --no-print-directory -s -C workloads BIN=../build/bin
-	@$(ALONE) $(PIP) --no-deps --no-build-isolation -e .
-	@for part in sycl mpi; do sh workloads/$$part/install.sh again || echo "Not built anew: the $$part programs. To try again: make $$part"; done
+	@$(ALONE) $(python) -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@for part in sycl mpi; do sh workloads/$$part/install.sh again || echo "Not built anew; to try again: make $$part"; done
 	@touch $@
 
 EXTRA_STAGES := $(shell $(python) -m nbhelpers.extras 2>/dev/null)
-OUR_STAGES := $(filter-out 01-% 02-%,$(basename $(notdir $(wildcard notebooks/[0-9]*.ipynb))))
-STAGES := $(sort $(OUR_STAGES) $(EXTRA_STAGES))
+STAGES := $(filter-out 01-% 02-%,$(basename $(notdir $(wildcard notebooks/[0-9]*.ipynb))))
+STAGES := $(sort $(STAGES) $(EXTRA_STAGES))
 WANTED := $(STAGES:%=$(S)/%.wanted)
 DONE := $(STAGES:%=$(S)/%.done)
 MADE := $(STAGES:%=$(S)/%.made)
@@ -62,7 +61,7 @@ $(S)/checked: $(ENV) FORCE
 	@$(STAGE) check --profile $(call q,$(if $(DATA),$(NAME),$(PROFILE)))
 	@mkdir -p $(S) && touch $@
 $(S)/planned: $(S)/checked build/c-parts FORCE
-	@$(if $(filter smoke recorded,$(PROFILE))$(DATA)$(wildcard build/mpi/compiler build/mpi/tried),,MPICC= sh workloads/mpi/install.sh || { mkdir -p build/mpi && touch build/mpi/tried && echo "Without an MPI; to try again: make mpi"; })
+	@$(if $(filter smoke recorded,$(PROFILE))$(DATA)$(wildcard build/mpi/compiler build/mpi/tried),,MPICC= sh workloads/mpi/install.sh || { mkdir -p build/mpi && touch build/mpi/tried && echo "Without an MPI: make mpi"; })
 	@$(STAGE) wanted --profile $(NAME) $(STAGES) && touch $@
 $(WANTED): $(S)/planned ; @:
 $(DONE): $(S)/%.done: $(S)/%.wanted
@@ -80,18 +79,16 @@ $(call after,82-this-machine-at-scale,00-machine 10-trace-collection)
 $(call after,95-machines,00-machine 40-mitigations 60-openmp-variability)
 $(S)/90-paper.done: $(filter-out %/90-paper.done,$(DONE))
 CHECK_ALL = sh tests/check.sh
-BESIDE = $(python) -m pytest -m "not long and not alone"
-check: $(ENV)
-	@$(CHECK_ALL)
-format: $(ENV)
-	@$(CHECK_ALL) format
-# where it is set, every program of the tests would compile the library anew
-test: export PYTHONDONTWRITEBYTECODE =
+TEST = $(python) -m pytest -m
+BESIDE = $(TEST) "not long and not alone"
+check format: $(ENV)
+	@$(CHECK_ALL) $@
+test: export PYTHONDONTWRITEBYTECODE =  # or every program compiles the library
 # what failed beside others counts if it fails alone, too
 test: build/c-parts
 	@s=0; $(CHECK_ALL) || s=1; \
 	  $(BESIDE) -n auto --maxprocesses 8 --dist worksteal || $(BESIDE) --lf --lfnf=none || s=1; \
-	  $(python) -m pytest -m "alone and not long" --reruns 2 || s=1; exit $$s
+	  $(TEST) "alone and not long" --reruns 2 || s=1; exit $$s
 doctor: build/c-parts
 	@$(python) -m nbhelpers doctor --profile $(NAME)
 lab: build/c-parts
@@ -110,4 +107,4 @@ measure-again:
 	@[ ! -d build/$(NAME)/data ] || { d=build/kept/$(NAME)/$$(date +%FT%H-%M-%S) && mkdir -p build/kept/$(NAME) && mv build/$(NAME) $$d && echo "kept: $$d"; }
 clean:
 	@rm -rf docs/reference build/docs build/bin build/c-parts build/*/notebooks build/*/pages build/*/results build/*/stamps build/*/paper
-	@echo "Measured data stay: build/*/data, build/kept (delete by hand if you must)"
+	@echo "Measured data stay: build/*/data, build/kept"

@@ -83,6 +83,7 @@ def test_all_that_make_shows_exists():
     assert done.returncode == 0, done.stderr  # it names a target that there is not
 
 
+@pytest.mark.long
 @pytest.mark.timeout(600)
 def test_in_a_folder_with_a_blank_programs_are_built_and_a_stage_runs(copy):
     """Another program waits before its main() there, too: its loader takes no path with a blank."""

@@ -56,6 +56,7 @@ def page(tmp_path_factory):
     return export_page(folder / "y.ipynb", folder / "y.html", contents="contents.html")
 
 
+@pytest.mark.long
 def test_a_page_of_wide_tables_fits_every_window(opened, page):
     seen = look(opened, page)
     check(seen)

@@ -73,6 +73,7 @@ def compared() -> dict:
     return run_cells("95-machines", "compared", study=Study("95-machines", "recorded"), studies=[])
 
 
+@pytest.mark.long
 def test_verdicts_on_the_recorded_machine_are_those_of_its_own_pages(compared):
     answers = {one["stage"]: one for one in json.loads((RECORDED / "answers.json").read_text())}
     here = compared["verdicts"]["AMD EPYC, recorded"]

@@ -6,6 +6,7 @@ import pytest
 from nbhelpers.attribution import find_cutoff
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("runs", [200, 1000])
 def test_a_five_percent_tail_is_labelled_five_percent(runs):
     shares = []

@@ -87,6 +87,7 @@ def claims(draw, samples, first_seed):
     return kinds.count("modes")
 
 
+@pytest.mark.long
 def test_one_class_of_any_structure_is_not_taken_for_two():
     found = sum(claims(draw, 3, 100) for _, draw in one_class_samples(100))
     assert found <= stats.binom.ppf(0.9999, 3 * 13, MODES_LEVEL)
@@ -129,6 +130,7 @@ def wrong_shares(draw, samples):
     return shares
 
 
+@pytest.mark.long
 def test_clear_modes_are_found_and_cut_between():
     shares = [share for draw in CLEAR.values() for share in wrong_shares(draw, 6)]
     assert len(shares) >= 16 and np.median(shares) <= 0.03

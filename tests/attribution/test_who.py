@@ -70,11 +70,11 @@ def test_recorded_runs_are_slow_because_they_compute_longer_and_shuffled_ones_fo
     assert best["part"] == "computing" and best["explained_share"] > 0.8
     chance = np.random.default_rng(1)
     named = 0
-    for _ in range(40):
+    for _ in range(10):
         shuffled = pd.Series(chance.permutation(runs.to_numpy()), runs.index)
         best = who_took_it(shuffled, lost).iloc[0]
         named += bool(best["p_value"] <= CHANCE and best["explained_share"] >= EXPLAINS)
-    assert named <= 5  # two are expected
+    assert named <= 2  # half a run is expected
 
 
 def test_other_output_tells_slow_runs_apart_where_other_load_hides_them():

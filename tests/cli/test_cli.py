@@ -23,6 +23,10 @@ from ..processes import run_python
 REPOSITORY = Path(__file__).resolve().parents[2]
 
 
+def long(*values):
+    return [pytest.param(value, marks=pytest.mark.long) for value in values]
+
+
 @pytest.mark.parametrize(
     "words, said",
     [
@@ -95,7 +99,7 @@ def test_a_run_is_told_in_words_and_as_json(capsys, tmp_path, monkeypatch, binar
     assert len((tmp_path / "kept/runs.jsonl").read_text().splitlines()) == 3
 
 
-@pytest.mark.parametrize("verb", ["run", "explain", "inject", "ab", "trace"])
+@pytest.mark.parametrize("verb", ["run", "explain", *long("inject", "ab", "trace")])
 def test_runs_that_failed_or_left_others_are_counted(verb, capsys, tmp_path, monkeypatch, binaries):
     if verb == "trace" and doctor().capabilities.tracer != "tracepoints":
         pytest.skip("needs a user who may record tracepoints")

@@ -48,6 +48,7 @@ def test_a_run_is_shown_beside_the_ordinary_ones(linked, runs):
     assert counters.query("run == @slowest")["counter"].iloc[0] == "minor_faults"
 
 
+@pytest.mark.long
 def test_a_click_on_a_dot_shows_its_run(linked, runs, tmp_path, opened):
     """On a page whose policy forbids `eval` and everything from elsewhere."""
     path = write_page(tmp_path / "view.html", "runs", linked._repr_html_())

@@ -43,6 +43,7 @@ def plan_seed(config: NoiseConfig, **options) -> bytes:
     )
 
 
+@pytest.mark.long
 def test_the_check_of_plans(tmp_path):
     program = built(tmp_path, "plan.c", "injector_c")
     seeds = [

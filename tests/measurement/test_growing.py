@@ -244,6 +244,7 @@ STEPS = st.tuples(
 )
 
 
+@pytest.mark.long
 @settings(
     max_examples=25,
     deadline=None,

@@ -69,6 +69,7 @@ def test_pinned_threads_must_not_overlap_and_a_waiting_thread_of_sycl_is_let_be(
     assert "1 threads run; 2" in misplaced([Thread((1,), 1)], two, True)
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not sycl.available(), reason="the SYCL programs are not installed")
 @pytest.mark.parametrize(
     "configuration",

@@ -262,6 +262,7 @@ def test_no_share_of_noise_is_above_one_whatever_the_program_reports(tmp_path):
     )
 
 
+@pytest.mark.long
 def test_the_libraries_are_clean_under_the_sanitizer(tmp_path):
     """ASan and UBSan in the library and in the program that calls it."""
     sources, gnu = REPOSITORY / "workloads", "-D_GNU_SOURCE"

@@ -13,6 +13,7 @@ from nbhelpers.mpi import installation
 from ..planted_faults import SOURCES, Fault
 from . import needs_mpi
 
+pytestmark = [pytest.mark.long, needs_mpi]
 ATTEMPTS = 5  # ranks that never wait for each other may meet by chance
 
 
@@ -25,12 +26,10 @@ UNPACK = "copy_side(s, field, levels, which, 0);"
 HALF = "c->column + j]) /\n" + 47 * " " + "2;"
 ALLREDUCE = "collectives --calls 3 --largest 64"
 
-SHORT = [
+FAULTS = [
     Fault("a lost message", HALO2D, UNPACK, "(void)which;"),
     Fault("a wrong halo", HALO3D, "(pack ? b->nx : 0)", "(pack ? b->nx - 1 : 0)"),
     Fault("a message left aside", SWEEP, "if (from[axis] == MPI_PROC_NULL)", "if (1)"),
-]
-LONG = [
     Fault("a wrong halo", HALO2D, "s->nx + 1 - !!inside, 1", "s->nx + 1 - 2 * !!inside, 1"),
     Fault("a sum of this rank", HALO2D, "next = nb_sum(", "next = ("),
     Fault("a lost message", HALO3D, "        copy_face(b, axis, 0);\n", ""),
@@ -89,23 +88,12 @@ def is_found(program: Path, words: str) -> bool:
     return said == "verified=no"
 
 
-def cases(items):
-    """All items; those of the long faults are marked so."""
-    short = items(SHORT)
-    long = [one for one in items(LONG) if one not in short]
-    return [*short, *(pytest.param(one, marks=pytest.mark.long) for one in long)]
-
-
-@needs_mpi
-@pytest.mark.parametrize(
-    "fault", cases(lambda faults: faults), ids=lambda fault: f"{fault.program}, {fault.name}"
-)
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: f"{fault.program}, {fault.name}")
 def test_a_planted_fault_is_found(tmp_path, fault):
     program = planted(tmp_path, fault)
     assert any(is_found(program, fault.words) for _ in range(ATTEMPTS))
 
 
-@needs_mpi
-@pytest.mark.parametrize("words", cases(lambda faults: sorted({one.words for one in faults})))
+@pytest.mark.parametrize("words", sorted({one.words for one in FAULTS}))
 def test_without_a_fault_the_same_run_is_verified(words):
     assert not is_found(installation().programs / words.split()[0], words)

@@ -86,6 +86,7 @@ def test_published_numbers_are_hollow_marks_and_ours_have_their_interval(build):
     assert {46.0, 1.0} <= set.union(*ours) and {45.0, 47.0} in ours
 
 
+@pytest.mark.long
 def test_a_study_of_2_x_64_cores_with_smt_fills_every_cell_of_tables_3_to_5(build):
     listed = configurations(EPYC, families=["mitigation"])
     names = [one.name for one in listed if not one.missing]
@@ -128,6 +129,7 @@ def test_other_tables_have_all_that_was_printed(build):
     assert any("Not measured here" in note for note in slides.notes)
 
 
+@pytest.mark.long
 def test_the_same_study_gives_the_same_bytes_in_another_folder(build, tmp_path):
     other = tmp_path / "an ä folder" / "recorded"
     shutil.copytree(build, other)

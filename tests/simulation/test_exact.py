@@ -136,6 +136,7 @@ TIES = [
 ]
 
 
+@pytest.mark.long
 @settings(max_examples=400, deadline=None)
 @given(SEEDS, st.sampled_from(NETWORKS + TODAY + TIES), MAYBE_NOISE)
 def test_fan_in_on_several_cpus_and_nics(seed: int, network: tuple, noise: int | None):
@@ -145,6 +146,7 @@ def test_fan_in_on_several_cpus_and_nics(seed: int, network: tuple, noise: int |
     compare(random_fan_in(seed), network, "exact", noise)
 
 
+@pytest.mark.long
 @settings(max_examples=15, deadline=None)
 @given(SEEDS, st.sampled_from(NETWORKS), MAYBE_NOISE)
 def test_crowds(seed: int, network: tuple, noise: int | None):

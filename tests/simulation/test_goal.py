@@ -462,6 +462,7 @@ def test_files_that_are_not_there_and_archives_that_are_damaged(tmp_path):
 # --- damage (and tests/test_readers.py) -----------------------------------------------------------
 
 
+@pytest.mark.long
 def test_the_reader_is_clean_under_the_sanitizers(tmp_path):
     """Twenty thousand mutations of a text and of a binary, in C, under the address and
     undefined-behaviour sanitizers.

@@ -390,6 +390,7 @@ def test_impossible_arguments(call, said):
         call()
 
 
+@pytest.mark.long
 def test_a_quarter_of_a_million_ranks():
     """Closed forms hold at size, and a schedule takes no more than its operations need."""
     ranks = 1 << 18

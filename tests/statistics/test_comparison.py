@@ -96,6 +96,7 @@ def test_of_a_campaign_that_grew_only_what_was_measured_together_is_compared():
         assert compare(parts["a"], parts["b"]).measured_in == f"0-{2 * rounds - 1}"
 
 
+@pytest.mark.long
 def test_what_is_said_of_equal_runs_is_seldom_wrong():
     """By round and without, with heavy tails: mean and variation are judged together."""
     random, wrong, times = np.random.default_rng(31), 0, 40

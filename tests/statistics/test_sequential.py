@@ -1,6 +1,7 @@
 """The confidence sequence is right whatever the noise, agrees with itself, and stops in time."""
 
 import numpy as np
+import pytest
 
 from nbhelpers.statistics.sequential import BETTER, OPEN, WITHIN, WORSE, ConfidenceSequence
 
@@ -21,6 +22,7 @@ def heavy_and_dependent(random, campaigns, size):
     return noise * random.choice([-1, 1], (campaigns, size, 1))
 
 
+@pytest.mark.long
 def test_false_answers_are_rare_whatever_the_noise():
     random = np.random.default_rng(20)
     for quads in (
@@ -37,6 +39,7 @@ def test_a_true_change_at_the_margin_is_not_called_none():
     assert sum(one_by_one(campaign).verdict == WITHIN for campaign in quads) <= 2
 
 
+@pytest.mark.long
 def test_the_interval_holds_the_true_change_at_all_looks():
     random = np.random.default_rng(22)
     missed = 0
@@ -59,6 +62,7 @@ def test_the_interval_agrees_with_the_verdict():
         assert inside[sequence.verdict], (change, sequence.verdict, low, high)
 
 
+@pytest.mark.long
 def test_pairs_needed_are_near_the_best_possible():
     """Of a test of fixed size with known normal noise; a sequence may stop earlier."""
     from scipy.stats import norm

@@ -55,6 +55,7 @@ AT_LENGTH = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("rounds, slow", [(8, 0.1), *AT_LENGTH])
 def test_equal_variation_is_rarely_called_different(rounds, slow):
     random, wrong, times = np.random.default_rng(7), 0, 150

@@ -54,6 +54,7 @@ def analysed(rows: pd.DataFrame, seed: int, cost: float) -> dict:
     return run_cells(STAGE, "analysis", study=Shown(), found=Shown(), **known)
 
 
+@pytest.mark.long
 def test_what_costs_time_is_named_and_slow_runs_carry_what_was_planted():
     rows = rows_of_the_design()
     page = analysed(rows, 1, cost=1.0)

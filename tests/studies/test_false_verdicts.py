@@ -69,6 +69,7 @@ def most(campaigns: int) -> int:
     return int(stats.binom.ppf(0.99, campaigns, LEVEL))
 
 
+@pytest.mark.long
 def test_few_pages_without_any_effect_have_a_false_verdict():
     """With pairs as units 39 to 51 % of such pages are wrong."""
     first = pages_without_effects(5, traces=2, slowdown=1.3, seed=41)
@@ -118,6 +119,7 @@ def shares_found(campaigns: int, seed: int) -> dict[str, float]:
     return shares
 
 
+@pytest.mark.long
 def test_effects_that_are_there_are_found():
     assert min(shares_found(5, seed=5).values()) >= 0.5
 

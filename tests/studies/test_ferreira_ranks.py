@@ -188,6 +188,7 @@ def test_one_run_that_waited_does_not_decide_the_trimmed_error():
     assert shown.texts[0].startswith("0 of 1 programs")
 
 
+@pytest.mark.long
 @needs_mpi
 def test_traced_runs_are_kept_and_a_stopped_campaign_goes_on(tmp_path, monkeypatch):
     """What is there is not traced again, whether nothing or a round was added."""

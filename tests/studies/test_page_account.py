@@ -95,6 +95,7 @@ def test_recorded_runs_are_replayed_as_far_as_the_recording_machine_could(monkey
     assert replay_limits(RECORDED / "10-trace-collection") == limits
 
 
+@pytest.mark.long
 def test_a_later_stage_writes_nothing_into_the_data_of_stage_10(monkeypatch, tmp_path):
     """`noisebook verify` called a study damaged, since stage 15 wrote there."""
     data = tmp_path / "10-trace-collection"

@@ -116,6 +116,7 @@ def assert_rows_of(run, table, plain):
     pd.testing.assert_frame_equal(rows.astype(texts), plain.astype(texts), check_exact=True)
 
 
+@pytest.mark.long
 def test_run_by_run_the_average_and_the_delta_are_the_same(tmp_path, monkeypatch):
     """Exactly: what a config is made of must not depend on how much fits into memory."""
     runs = finished(recorded_runs(BASELINE)).query("cell == 'traced'").head(6)

@@ -96,6 +96,7 @@ def flagged(tmp_path):
     return session, flag
 
 
+@pytest.mark.long
 def test_a_mitigation_by_hand_is_measured_before_and_after_by_clicks_and_again(flagged):
     session, flag = flagged
     with pytest.raises(InputError, match="is done by hand(.|\n)*measure without it"):

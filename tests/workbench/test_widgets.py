@@ -59,6 +59,7 @@ def test_the_slider_puts_the_cutoff_and_the_claim_follows(bench):
     assert bench.explanation.p_value <= 0.01 and "p_value" in text
 
 
+@pytest.mark.long
 def test_of_fast_changes_the_last_wins(bench):
     for place in (50, 70, 20):
         bench.cutoff.index = place
@@ -69,6 +70,7 @@ def test_of_fast_changes_the_last_wins(bench):
     assert bench.settle().session.cutoff is None
 
 
+@pytest.mark.long
 def test_limits_that_leave_no_run_leave_nothing_of_the_runs_before(bench):
     bench.metric.value = "page_faults"
     bench.range.index = (0, 60)
@@ -86,6 +88,7 @@ def test_limits_that_leave_no_run_leave_nothing_of_the_runs_before(bench):
     assert "page_faults_per_s" not in offered(bench)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("command", "button", "words"),
     [("", "try it", "only read"), ("sh -c 'sleep", "measure, or go on", "split into words")],
@@ -96,6 +99,7 @@ def test_what_cannot_be_measured_is_refused_before_anything_starts(bench, comman
     assert words in bench.said.value and bench.measuring is None
 
 
+@pytest.mark.long
 def test_a_click_on_a_metric_of_the_tree_explains_it_with_references_and_r2(bench):
     metric = offered(bench)[0]
     click(bench, f"what is {metric}?")
@@ -106,6 +110,7 @@ def test_a_click_on_a_metric_of_the_tree_explains_it_with_references_and_r2(benc
     assert factor_of(metric).name in text and "https://doi.org/" in text
 
 
+@pytest.mark.long
 def test_a_recorded_mitigation_shows_what_it_does_and_what_it_changed(bench):
     bench.session = replace(bench.session, node="page_faults_per_s")
     shown(bench, MITIGATION)
@@ -127,6 +132,7 @@ def test_a_page_without_a_kernel_has_every_step(monkeypatch):
     assert "<script" not in text and "http" not in re.sub(r"(base64,|href=\")[^\"]+", "", text)
 
 
+@pytest.mark.long
 def test_a_recorded_campaign_is_picked_from_the_list(bench):
     bench.excluded.value = ("page_faults_per_s",)
     bench.campaign.value = next(
@@ -154,6 +160,7 @@ def test_a_wrong_path_leaves_what_was_open_and_says_what_to_do(bench, tmp_path):
         assert "what to do" in bench.said.value and bench.session == before
 
 
+@pytest.mark.long
 def test_a_table_is_opened_by_its_path(bench, tmp_path):
     random = np.random.default_rng(3)
     slow = random.random(60) < 0.3

@@ -233,6 +233,7 @@ def test_flags_of_the_environment_do_not_slow_the_programs(tmp_path, folder, goa
     assert "nocona" not in done.stdout and re.search(r" -O[23]\b", done.stdout), done.stdout
 
 
+@pytest.mark.long
 def test_sources_are_clean_under_the_sanitizers(tmp_path):
     flags = "-O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all"
     made = (f"BIN={tmp_path}", f"CFLAGS={flags}", f"{tmp_path}/nbody")

@@ -18,6 +18,7 @@ from nbhelpers.workloads import Workload, binary_folder, minife, nbody, program_
 from nbhelpers.workloads._cpus import usable_cpus
 
 REPOSITORY = Path(__file__).resolve().parents[2]
+pytestmark = pytest.mark.long  # an optional part: 482 MB
 extra = pytest.mark.skipif(not sycl.available(), reason="make sycl ACCEPT_LICENCE=yes")
 two_cpus = pytest.mark.skipif(len(usable_cpus()) < 2, reason="needs two CPUs")
 
