@@ -1,5 +1,5 @@
 # A stage's .wanted is rewritten only when what it rests on changed.
-#:Noisebook: why does a parallel program not take the same time twice?   (times: two cores)
+#:Noisebook: why does a parallel program not take the same time twice? (two cores)
 #:
 #:  make paper      15 min   the whole study on this machine: build/PROFILE/paper; as root the full method
 #:  make test       7 min    the tests; make check, make format: layout, lint, types, sizes
@@ -10,7 +10,7 @@
 #:  make mpi        1 min    Open MPI, as make paper does; MPICC=/path/of/mpicc: the site's own
 #:  make sycl                optional; so are make originals, extra EXTRA=NAME, privileged
 #:
-#:  PROFILE=smoke   6 min    a handful of runs; full: hours; paper: days on 32 cores; path/to/mine.yml: yours
+#:  PROFILE=smoke   6 min    a few runs; full: hours; paper: days on 32 cores; path/to/mine.yml: yours
 #:  PROFILE=recorded 5 min   recorded tables, no root; DATA=that.zip: its tables
 PROFILE ?= quick
 PYTHON ?= python3
@@ -107,4 +107,4 @@ measure-again:
 	@[ ! -d build/$(NAME)/data ] || { d=build/kept/$(NAME)/$$(date +%FT%H-%M-%S) && mkdir -p build/kept/$(NAME) && mv build/$(NAME) $$d && echo "kept: $$d"; }
 clean:
 	@rm -rf docs/reference build/docs build/bin build/c-parts build/*/notebooks build/*/pages build/*/results build/*/stamps build/*/paper
-	@echo "Measured data stay: build/*/data, build/kept"
+	@echo "Data stay: build/*/data, kept"

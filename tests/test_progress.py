@@ -138,6 +138,7 @@ def test_a_log_has_a_plain_line_now_and_then(monkeypatch):
         assert progress._state.reporter.stream is log
 
 
+@pytest.mark.long
 @pytest.mark.timeout(120)
 def test_a_stages_kernel_shows_the_line_on_the_terminal_of_make(tmp_path):
     """A kernel started as `stages` starts it: the line is on the terminal, not in the notebook, and

@@ -6,6 +6,8 @@ import gzip
 import json
 from pathlib import Path
 
+import pytest
+
 from nbhelpers.measurement import calibrate, finished, recorded_runs
 from nbhelpers.noise import NoiseConfig, average_noise, delta_noise
 from nbhelpers.studies.planted_anomalies import planted_schedules, traced_configs
@@ -17,6 +19,7 @@ from . import record
 RECORDED = Path(__file__).resolve().parent.parent / "data" / "recorded"
 
 
+@pytest.mark.long
 def test_the_recorded_traces_still_give_the_configs_that_were_injected(tmp_path):
     """Who changes trace, average, delta or merge sees here that the recorded replay was of
     something else: record anew, or fix. One test, since to read the traces takes long.

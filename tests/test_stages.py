@@ -169,6 +169,7 @@ time.sleep(1.5)
 open('../times', 'a').write(f'{time.monotonic()} end\\n')"""
 
 
+@pytest.mark.long
 @pytest.mark.timeout(120)
 def test_two_measuring_stages_never_run_at_once(house):
     records = "".join(f"{stage}: {{measures: true}}\n" for stage in STAGES)

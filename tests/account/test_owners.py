@@ -232,6 +232,7 @@ class Outsider(Attachment):
         assert self.process is None or self.process.wait() == 0
 
 
+@pytest.mark.long
 @pytest.mark.alone
 def test_who_had_the_cpu_of_a_late_thread_is_the_owner(tmp_path, binaries):
     """N-body has a barrier each step: both threads are late when one of them has no CPU."""

@@ -246,6 +246,7 @@ def test_cap_sys_nice_alone_suffices_and_without_it_noise_is_ordinary_and_says_s
         assert any("throttling was not lifted" in note for note in told["notes"])
 
 
+@pytest.mark.long
 def test_no_process_left_to_fork_is_an_error_and_no_half_an_injection():
     told = run_as([*NOBODY, "--inh-caps=-all"], NO_PROCESSES).splitlines()
     assert told == ["the injector failed to start: Resource temporarily unavailable", "no child"]

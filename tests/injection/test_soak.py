@@ -32,6 +32,7 @@ WORKLOADS = [
 ]
 
 
+@pytest.mark.long
 def test_many_injections_of_the_c_core(tmp_path):
     wanted = 200
     build_with_injector(REPOSITORY / "tests/injection/soak.c", tmp_path / "soak")

@@ -11,7 +11,7 @@ import pytest
 from nbhelpers.speed import SpeedProbe
 from nbhelpers.workloads import binary_folder, program
 
-pytestmark = pytest.mark.usefixtures("binaries", "nothing_left")
+pytestmark = [pytest.mark.long, pytest.mark.usefixtures("binaries", "nothing_left")]
 HERE = Path(__file__).parent
 # name: whether there are samples to the end
 PROGRAMS = {
