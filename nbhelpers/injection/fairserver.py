@@ -96,7 +96,7 @@ def fair_server_lifted() -> Iterator[tuple[str, ...]]:
     """
     with settings.explained("cannot use debugfs", DEBUGFS), kernel.file_system(DEBUGFS) as debugfs:
         files = [DEBUGFS + str(path).removeprefix(debugfs) for path in Path(debugfs).glob(BUDGETS)]
-    with settings.apply(dict.fromkeys(sorted(files), 0), shared=True) as change:
+    with settings.apply(dict.fromkeys(sorted(files), 0)) as change:
         yield tuple(made["path"] for made in change.changes)
 
 

@@ -154,7 +154,7 @@ class Injector(Attachment):
 
     def _lift_throttling(self, stack: contextlib.ExitStack) -> None:
         try:
-            lifted = stack.enter_context(settings.apply({THROTTLING: -1}, shared=True))
+            lifted = stack.enter_context(settings.apply({THROTTLING: -1}))
             self.notes += lifted.repaired
         except SettingError as error:
             self._note(

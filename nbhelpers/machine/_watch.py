@@ -135,7 +135,7 @@ def start_guardian(journal: Path) -> subprocess.Popen[bytes]:
     with explained(f"cannot start the guardian process, {sys.executable}", guardian.__file__):
         process = subprocess.Popen(
             [sys.executable, "-I", "-S", guardian.__file__, str(journal)],
-            stdin=subprocess.PIPE,
+            stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             start_new_session=True,
@@ -160,11 +160,9 @@ def start_guardian(journal: Path) -> subprocess.Popen[bytes]:
 
 
 def dismiss(process: subprocess.Popen[bytes] | None) -> None:
-    """Report to the guardian that all is undone, and wait until it has ended."""
+    """End the guardian: all is undone."""
     if process is not None:
-        assert process.stdin is not None  # it is a pipe
-        with contextlib.suppress(OSError), process.stdin:
-            process.stdin.write(b"q")
+        process.kill()
         process.wait()
 
 

@@ -15,9 +15,8 @@ import select
 import signal
 import sys
 import tempfile
-import time
-from _thread import RLock
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING or __package__:
@@ -31,8 +30,6 @@ MOMENT_S = 0.1  # in which the children of a process that was killed close their
 FORMAT = "noisebook journal 1"
 DONE, LEFT, FAILED = "put back", "left alone", "not undone"
 ENDED = "killed, left by a run whose harness is dead"
-_inside = RLock()
-_holding: list[int] = []
 Place = str | os.PathLike[str]
 # what came of undoing: DONE, LEFT, FAILED or ENDED; of what, or a sentence; errno
 Account = list[tuple[str, str, int]]
@@ -69,7 +66,7 @@ class Journal:
     """What one owner has changed, in the order made.
 
     Every method is called with the folder `locked`. Several changes of a process may be ended in
-    any order; each is undone as soon as nothing that was made later stands on it.
+    any order: the next change of the same setting takes over the value that was there before.
     """
 
     def __init__(self, path: Place, owner: dict, changes: Sequence[dict] = ()):
@@ -77,16 +74,16 @@ class Journal:
 
     @classmethod
     def read(cls, path: str) -> "Journal":
-        """The journal in a file, to undo it in its owner's place: all of it is over."""
+        """The journal in a file, to undo it in its owner's place."""
         content = read_journal(path)
-        changes = [change | {"over": True} for change in content.pop("changes")]
+        changes = content.pop("changes")
         if not all(
             change["kind"] in kernel.UNDO and isinstance(change["path"], str) for change in changes
         ):
             raise ValueError("names changes of an unknown kind")
         return cls(path, content, changes)
 
-    def add(self, changes: list[dict]) -> None:
+    def add(self, changes: Sequence[dict]) -> None:
         """Take changes in, on disk before they are made; if that fails, they are not in it."""
         self.changes += changes
         try:
@@ -95,13 +92,12 @@ class Journal:
             self.drop(changes)
             raise
 
-    def drop(self, changes: list[dict]) -> None:
+    def drop(self, changes: Sequence[dict]) -> None:
         """Take changes out.
 
         On a full disk the longer journal stays: what it names too much needs no undoing.
         """
-        gone = set(map(id, changes))
-        self.changes = [change for change in self.changes if id(change) not in gone]
+        self.changes = [mine for mine in self.changes if not any(mine is one for one in changes)]
         with contextlib.suppress(OSError):
             self.save()
 
@@ -111,15 +107,11 @@ class Journal:
             remove(self.path)
             return
         folder, name = os.path.split(self.path)
-        changes = [
-            {key: value for key, value in change.items() if key != "over"}
-            for change in self.changes
-        ]
-        content = json.dumps(self.owner | {"format": FORMAT, "changes": changes}, indent=2) + "\n"
+        content = self.owner | {"format": FORMAT, "changes": self.changes}
         handle, temporary = tempfile.mkstemp(dir=folder, prefix=f".{name}.")
         try:
             with open(handle, "w", encoding="utf-8", errors="surrogateescape") as file:
-                file.write(content)
+                file.write(json.dumps(content, indent=2) + "\n")
                 file.flush()
                 os.fchmod(handle, 0o644)
                 os.fsync(handle)
@@ -128,87 +120,60 @@ class Journal:
             remove(temporary)
             raise
 
-    def holds(self, changes: Sequence[dict]) -> bool:
-        """Whether one of these changes is still to be undone."""
-        return any(mine is change for mine in self.changes for change in changes)
+    def held(self, changes: Sequence[dict]) -> list[dict]:
+        """Those of these changes that are still to be undone."""
+        return [change for change in changes if any(change is mine for mine in self.changes)]
 
     def end(self, changes: Sequence[dict], patience_s: float = kernel.BUSY_FOR_S) -> Account:
-        """Undo these changes, and what waited for them, the last one first.
-
-        What fails stays in the journal.
-        """
-        for change in changes:
-            change["over"] = True
+        """Undo these changes, the last one first. What fails stays in the journal."""
         account: Account = []
-        for change in [change for change in reversed(self.changes) if change.get("over")]:
-            # the collector may have ended one meanwhile
-            if self.holds([change]) and not self._carries(change):
-                self._undo(change, account, patience_s)
+        for change in reversed(self.held(changes)):
+            try:
+                acted, remark = self._undone(change, account, patience_s)
+            except OSError as error:
+                reason = error.strerror or os.strerror(error.errno or errno.EIO)
+                sentence = f"{change['path']}: {reason}{_for_root(change, error)}"
+                account.append((FAILED, sentence, error.errno or 0))
+                continue
+            self.drop([change])
+            if acted or remark:
+                account.append((DONE, change["path"], 0) if acted else (LEFT, remark, 0))
         return account
 
-    def _undo(self, change: dict, account: Account, patience_s: float) -> None:
-        try:
-            # another part of this process may share the change, and has not ended it
-            again = any(mine is not change and is_shared(mine, change) for mine in self.changes)
-            acted, remark = (False, "") if again else _undone(change, account, patience_s)
-        except OSError as error:
-            reason = error.strerror or os.strerror(error.errno or errno.EIO)
-            sentence = f"{change['path']}: {reason}{_for_root(change, error)}"
-            account.append((FAILED, sentence, error.errno or 0))
-            return
-        self.drop([change])
-        if acted or remark:
-            account.append((DONE, change["path"], 0) if acted else (LEFT, remark, 0))
-
-    def _carries(self, change: dict) -> bool:
-        """Whether what was made later stands on a change: the same path again, or one below it."""
-        at = next(number for number, mine in enumerate(self.changes) if mine is change)
-        below = change["path"].rstrip("/") + "/"
-        return any(
-            f"{later['path']}/".startswith(below) and not is_shared(later, change)
-            for later in self.changes[at + 1 :]
-        )
-
-
-def _undone(change: dict, account: Account, patience_s: float) -> tuple[bool, str]:
-    """Undo a change; first end processes that would hold a control group."""
-    if change["kind"] == "rmdir" and run_groups.is_group(change["path"]):
-        if names := run_groups.end_group(change["path"], kernel.BUSY_FOR_S):
-            account.append((ENDED, ", ".join(names), 0))
-        with contextlib.suppress(OSError):  # a group that is busy for a moment is tried again
-            run_groups.remove(change["path"])
-            return True, ""
-    return kernel.UNDO[change["kind"]](change, patience_s)
+    def _undone(self, change: dict, account: Account, patience_s: float) -> tuple[bool, str]:
+        """Undo a change; first end processes that would hold a control group."""
+        path = change["path"]
+        same = [one for one in self.changes if one["path"] == path]
+        for one, later in pairwise(same):
+            if one is change:
+                later["old"] = change["old"]
+                return False, ""
+        if change["kind"] == "rmdir" and run_groups.is_group(path):
+            if names := run_groups.end_group(path, kernel.BUSY_FOR_S):
+                account.append((ENDED, ", ".join(names), 0))
+            with contextlib.suppress(OSError):  # a group that is busy for a moment is tried again
+                run_groups.remove(path)
+                return True, ""
+        return kernel.UNDO[change["kind"]](change, patience_s)
 
 
 @contextlib.contextmanager
 def locked(folder: Place) -> Iterator[None]:
     """Hold the folder of journals, so that nobody reads a journal while it is acted on.
 
-    May be nested.
+    One that has disappeared, or takes no file, needs no lock: nothing is written there.
     """
-    with _inside:
-        # A change that the collector finds dropped is undone wherever its process is, here too.
-        if _holding:
-            yield
-            return
-        handle = os.open(os.path.join(folder, "lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        try:
+    handle = -1
+    try:
+        with contextlib.suppress(OSError):
+            flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
+            handle = os.open(os.path.join(folder, "lock"), flags, 0o600)
             fcntl.flock(handle, fcntl.LOCK_EX)
-            _holding.append(handle)
-            yield
-        finally:
-            _holding.clear()
-            fcntl.flock(handle, fcntl.LOCK_UN)
+        yield
+    finally:
+        if handle >= 0:
+            fcntl.flock(handle, fcntl.LOCK_UN)  # a child may have a copy of it
             os.close(handle)
-
-
-def is_shared(one: dict, other: dict) -> bool:
-    """Whether two changes make the same of the same thing, and both share it."""
-    same_thing = (one["kind"], one["path"]) == (other["kind"], other["path"]) and kernel.same(
-        one.get("new", ""), other.get("new", "")
-    )
-    return same_thing and bool(one.get("shared") and other.get("shared"))
 
 
 def remove(path: str) -> None:
@@ -238,12 +203,15 @@ def recover(folder: Place, whose: tuple[int, int] | None = None) -> Account:
     account: Account = []
     with locked(folder):
         _sweep(folder)
-        dead = [
-            journal for path in journals(folder) if (journal := _of_the_dead(path, whose, account))
-        ]
-        for journal in sorted(dead, key=_made_at, reverse=True):
-            account.extend(journal.end(journal.changes, kernel.BUSY_FOR_S if whose else MOMENT_S))
+        for path in sorted(journals(folder), key=_written, reverse=True):
+            if journal := _of_the_dead(path, whose, account):
+                patience_s = kernel.BUSY_FOR_S if whose else MOMENT_S
+                account.extend(journal.end(journal.changes, patience_s))
     return account
+
+
+def _written(path: str) -> tuple[int, str]:
+    return os.stat(path).st_mtime_ns, path
 
 
 def _of_the_dead(path: str, whose: tuple[int, int] | None, account: Account) -> Journal | None:
@@ -267,13 +235,6 @@ def _of_the_dead(path: str, whose: tuple[int, int] | None, account: Account) -> 
     return None
 
 
-def _made_at(journal: Journal) -> tuple[int, str]:
-    return (
-        max((change.get("at", 0) for change in journal.changes), default=0),
-        os.path.basename(journal.path).partition("-")[2],
-    )
-
-
 def _sweep(folder: Place) -> None:
     """Remove what a killed writer has left; nobody writes while the folder is locked."""
     for name in os.listdir(folder):
@@ -283,28 +244,12 @@ def _sweep(folder: Place) -> None:
 
 
 def wait_for_end(owner: dict) -> None:
-    """Return when the owner is dead, or has reported through the pipe that all is undone.
-
-    It uses no CPU. The pidfd shows the death, not the end of the pipe: children of the owner hold
-    the pipe open and may outlive it, and a dying process closes its files before it counts as dead.
-    """
-    watch = select.poll()
-    watch.register(0, select.POLLIN)
+    """Return when the owner is dead. It uses no CPU."""
     with contextlib.suppress(ProcessLookupError):
+        watch = select.poll()
         watch.register(os.pidfd_open(owner["pid"]), select.POLLIN)
-    while _lives(owner):
-        if any(handle == 0 for handle, _ in watch.poll()):
-            if os.read(0, 1):
-                return
-            watch.unregister(0)
-
-
-def _lives(owner: dict) -> bool:
-    """A moment without memory or files says nothing of it."""
-    while True:
-        with contextlib.suppress(OSError):
-            return kernel.alive(owner)
-        time.sleep(MOMENT_S)
+        if kernel.alive(owner):  # and no later process of its number
+            watch.poll()
 
 
 def stand_ready() -> None:
@@ -326,12 +271,11 @@ def stand_ready() -> None:
 
 
 def main(journal: str) -> None:
-    """Wait for the owner's end; if it left changes, undo them, the last first."""
+    """Wait for the owner's end, and undo what it left; it kills us when all is undone."""
     owner = read_journal(journal)
     stand_ready()
     wait_for_end(owner)
-    if not _lives(owner):
-        recover(os.path.dirname(journal), (owner["pid"], owner["started"]))
+    recover(os.path.dirname(journal), (owner["pid"], owner["started"]))
 
 
 if __name__ == "__main__":

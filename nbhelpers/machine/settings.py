@@ -11,11 +11,8 @@ got one, at random moments, none left a setting or lost a run (python -m tests.f
 import contextlib
 import errno
 import os
-import signal
-import threading
-import time
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 from ..errors import SettingError
@@ -43,47 +40,45 @@ class Change:
         self._owner = os.getpid()
         self.repaired = tuple(repair())
         folder = state_folder()
-        with journalling(folder), guardian.locked(folder):
-            _refuse_held(wanted, folder)
-            changes = [prepared for change in wanted if (prepared := _prepared(change))]
-            if not changes:
-                return
-            mine = watched(folder)
-            self.changes, self._watched = tuple(changes), mine  # first: an interrupt may come now
-            mine.journal.add(changes)
         try:
-            with _alone(folder):
+            with journalling(folder), guardian.locked(folder):
+                _refuse_held(wanted, folder)
+                changes = [prepared for change in wanted if (prepared := _prepared(change))]
+                if not changes:
+                    return
+                mine = watched(folder)
+                # first: an interrupt may come now
+                self.changes, self._watched = tuple(changes), mine
+                mine.journal.add(changes)
                 mine.guard()
-            self._make(mine, changes)
+            for change in changes:
+                self._make(mine, change)
         except BaseException:
             self.restore()
             raise
 
-    def _make(self, mine: Watched, changes: list[dict]) -> None:
-        """Make the changes; one that fails is not ours to undo: somebody else may have made it."""
-        for number, change in enumerate(changes):
-            try:
-                with explained(f"cannot {_description(change)}", change["path"]):
-                    if change["kind"] == "rmdir":
-                        kernel.make_folder(change["path"])
-                    else:
-                        _write(change)
-            except SettingError:
-                with _alone(mine.folder):
-                    mine.journal.drop(changes[number:])
-                    mine.relax()
-                self.changes = tuple(changes[:number])
-                raise
+    def _make(self, mine: Watched, change: dict) -> None:
+        """Make a change; one that fails is not ours to undo: somebody else may have made it."""
+        try:
+            with explained(f"cannot {_description(change)}", change["path"]):
+                if change["kind"] == "rmdir":
+                    kernel.make_folder(change["path"])
+                else:
+                    _write(change)
+        except SettingError:
+            with guardian.locked(mine.folder):
+                mine.journal.drop([change])
+            raise
 
     @property
     def in_force(self) -> bool:
         """Whether something is still to be undone."""
-        return self._watched is not None and self._watched.journal.holds(self.changes)
+        return self._watched is not None and bool(self._watched.journal.held(self.changes))
 
     def restore(self) -> None:
-        """Undo the change; a second call does nothing.
+        """Undo the change, after a Ctrl-C meanwhile, too; a second call does nothing.
 
-        What this process changed later on top of it is undone first.
+        Of several changes of a setting in this process the last that is undone puts it back.
 
         Raises
         ------
@@ -91,13 +86,20 @@ class Change:
             Something could not be undone. It is tried again when this process ends, and at the next
             start. What somebody else has in use only causes a warning, and is tried again, too.
         """
-        mine = self._watched
-        if mine is None or os.getpid() != self._owner or not self.in_force:
+        if os.getpid() != self._owner:
             return
-        with _undisturbed(), _alone(mine.folder):
-            account = mine.journal.end(self.changes)
-            mine.relax()
-        _report(account)
+        try:
+            self._undo()
+        except KeyboardInterrupt:
+            self._undo()
+            raise
+
+    def _undo(self) -> None:
+        if (mine := self._watched) and self.in_force:
+            with guardian.locked(mine.folder):
+                account = mine.journal.end(self.changes)
+                mine.relax()
+            _report(account)
 
     def __enter__(self) -> "Change":
         return self
@@ -105,30 +107,17 @@ class Change:
     def __exit__(self, *error: object) -> None:
         self.restore()
 
-    def __del__(self) -> None:
-        with contextlib.suppress(Exception):
-            self.restore()
-
     def __repr__(self) -> str:
         state = "in force" if self.in_force else "undone" if self.changes else "nothing to change"
         made = ", ".join(_description(change) for change in self.changes)
         return f"Change({made}: {state})" if made else f"Change({state})"
 
 
-@contextlib.contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    """Nobody joins or leaves a shared change while it is undone.
-
-    A folder of journals that has disappeared needs no lock.
-    """
-    with contextlib.ExitStack() as stack:
-        with contextlib.suppress(OSError):
-            stack.enter_context(guardian.locked(folder))
-        yield
-
-
-def apply(values: Mapping[str | Path, object], shared: bool = False) -> Change:
+def apply(values: Mapping[str | Path, object]) -> Change:
     """Write new values into settings files, now; put the old ones back at the end.
+
+    This process may request a setting several times: its old value comes back with the end of the
+    last of them.
 
     Parameters
     ----------
@@ -136,9 +125,6 @@ def apply(values: Mapping[str | Path, object], shared: bool = False) -> Change:
         Path of a sysctl, sysfs or tracefs file -> the value it shall have. Booleans are written as
         1 and 0. A file that has the value already is left alone; of a selection ("always [madvise]
         never") the chosen word counts.
-    shared
-        Others in this process may request the same values meanwhile, shared too. The old ones come
-        back with the end of the last of them.
 
     Returns
     -------
@@ -163,10 +149,7 @@ def apply(values: Mapping[str | Path, object], shared: bool = False) -> Change:
                 why="the machine must come back as it was",
                 fix=allowed.HOW_TO_ADD,
             )
-    sharing = {"shared": True} if shared else {}
-    return Change(
-        [{"kind": "write", "path": path, "new": text} | sharing for path, text in texts.items()]
-    )
+    return Change([{"kind": "write", "path": path, "new": text} for path, text in texts.items()])
 
 
 def set_flag(path: str, flag: str) -> Change:
@@ -261,20 +244,19 @@ def _report(account: guardian.Account) -> None:
 
 
 def _prepared(change: dict) -> dict | None:
-    """The change with its time and the old value, which undoing needs; None: nothing to do."""
-    path, now = change["path"], {"at": time.monotonic_ns()}
+    """The change with the old value, which undoing needs; None: nothing to do."""
+    path = change["path"]
     with explained(f"cannot {_description(change)}", path):
         if change["kind"] == "rmdir":
             if os.path.lexists(path):  # it is somebody else's, and would be removed at the end
                 raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
-            return change | now
+            return change
         old = kernel.read_value(path, change["new"])
         if not kernel.same(old, change["new"]):
             kernel.check_writable(path)
-            return change | now | {"old": old}
-    mine = watched(state_folder()).journal.changes
-    shared = [other["old"] for other in mine if guardian.is_shared(change, other)]
-    return change | now | {"old": shared[0]} if shared else None
+            return change | {"old": old}
+    held = any(mine["path"] == path for mine in watched(state_folder()).journal.changes)
+    return change | {"old": old} if held else None
 
 
 def _write(change: dict) -> None:
@@ -294,24 +276,3 @@ def _write(change: dict) -> None:
 
 def _description(change: dict) -> str:
     return ("make {path}" if change["kind"] == "rmdir" else "set {path} to {new}").format(**change)
-
-
-@contextlib.contextmanager
-def _undisturbed() -> Iterator[None]:
-    """Hold Ctrl-C and SIGTERM back until all is put back, then let them act."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    came: list[int] = []
-    both = (signal.SIGINT, signal.SIGTERM)
-    caught = [number for number in both if signal.getsignal(number) is not None]
-    handlers = {
-        number: signal.signal(number, lambda number, _: came.append(number)) for number in caught
-    }
-    try:
-        yield
-    finally:
-        for caught_number, handler in handlers.items():
-            signal.signal(caught_number, handler)
-        for number in came:
-            signal.raise_signal(number)

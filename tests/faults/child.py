@@ -49,7 +49,7 @@ class Holds(Attachment):
 
     def before(self, workload) -> None:
         if self.change is None:
-            self.change = settings.apply({SETTING: VALUE}, shared=True)
+            self.change = settings.apply({SETTING: VALUE})
 
     def close(self) -> None:
         if self.change is not None:

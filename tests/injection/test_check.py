@@ -232,7 +232,7 @@ def slowest_answer_s(config: NoiseConfig, seconds: float, least_share: float = 0
     answerer = subprocess.Popen([sys.executable, "-c", ANSWER], **pipe)
     slowest = 0.0
     try:
-        with machine_settings.apply({THROTTLING: -1}, shared=True):
+        with machine_settings.apply({THROTTLING: -1}):
             replay.start()
             begin = due = time.monotonic()
             replay.release(time.monotonic_ns())
