@@ -11,17 +11,12 @@ from pathlib import Path
 
 from ..errors import InputError, printable
 from ..places import shipped
+from ..reading import decoded, read_bytes
 
 HEADER = Path("workloads", "allowed_settings.h")
 HOW_TO_ADD = f"propose a further one as a line of {HEADER}, then build again: make env"
-# comments stand between the lines only: a path may have /* in it
-_BETWEEN = r"(?:\s|/\*(?s:.*?)\*/)*"
-_RANGE = r'(?=NUMBER,\s*"-?\d+ -?\d+"|WORD,\s*"[\w+-]+(?: [\w+-]+)*"|(?:CPUS|MASK),\s*"")'
 _LINE = re.compile(
-    r'ALLOWED\(\s*"((?:/proc|/sys)(?:/[A-Za-z0-9_*-]+)+)",\s*'
-    + _RANGE
-    + r'(NUMBER|WORD|CPUS|MASK),\s*"([^"]*)",\s*(LOW|HIGH)\s*\)'
-    + _BETWEEN
+    r'^ALLOWED\("([^"]+)",\s+(NUMBER|WORD|CPUS|MASK),\s+"([^"]*)",\s+(LOW|HIGH)\)$', re.MULTILINE
 )
 _NUMBER = re.compile(r"0|-?[1-9][0-9]{0,18}")
 _LETTERS = {"CPUS": re.compile(r"[0-9,-]{1,4000}"), "MASK": re.compile(r"[0-9a-f,]{1,4000}")}
@@ -141,35 +136,13 @@ def _entry_of_pattern(pattern: str) -> Allowed | None:
 
 @cache
 def entries() -> tuple[Allowed, ...]:
-    """The lines of the list.
+    """The lines of the list; what is not understood is not on it.
 
     Raises
     ------
     InputError
-        The file is missing, or a line of it is not understood: then nothing is allowed.
+        The file is missing: then nothing is allowed.
     """
     file = shipped() / HEADER
-    try:
-        return _parsed(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise InputError(
-            f"the list of settings that may be changed cannot be read: {error}",
-            where=file,
-            why="without it no setting is changed",
-            fix="install Noisebook again, or: git checkout workloads/allowed_settings.h",
-        ) from None
-
-
-def _parsed(text: str) -> tuple[Allowed, ...]:
-    found: dict[str, Allowed] = {}
-    place = re.compile(_BETWEEN).match(text).end()  # type: ignore[union-attr]
-    while (match := _LINE.match(text, place)) is not None:
-        path, kind, limits, risk = match.groups()
-        empty = kind == "NUMBER" and int(limits.split()[0]) > int(limits.split()[1])
-        if path in found or empty:
-            raise ValueError(f"{path} is there twice, or its range is empty")
-        found[path] = Allowed(path, kind, limits, risk.lower())
-        place = match.end()
-    if place < len(text) or not found:
-        raise ValueError(f"not a line of the list: {text[place:].strip()[:80]!r}")
-    return tuple(found.values())
+    found = _LINE.findall(decoded(read_bytes(file, "list of settings"), file))
+    return tuple(Allowed(path, kind, limits, risk.lower()) for path, kind, limits, risk in found)

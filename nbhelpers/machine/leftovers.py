@@ -30,29 +30,25 @@ def remove() -> list[str]:
     """Remove what dead processes have left, as far as this user may; a sentence for each thing
     removed, or not to be removed.
     """
-    return [*_instances(), *_groups(), *_segments(), *remove_scratch()]
+    return [*_kernel_folders(), *_segments(), *remove_scratch()]
 
 
-def _instances() -> Iterator[str]:
-    """Unmounted tracefs is searched, too: an instance goes on recording unseen."""
+def _kernel_folders() -> Iterator[str]:
+    """Instances, also of unmounted tracefs, where they go on recording unseen. And control groups
+    beside ours, of runs outside of a campaign: a campaign's is in the journal.
+    """
     with contextlib.suppress(OSError), kernel.file_system(kernel.TRACEFS) as tracefs:
         for name, owner in kernel.instances(tracefs):
-            if not kernel.alive(owner):
-                yield from _gone(
-                    f"{tracefs}/instances/{name}", f"the tracefs instance {name}", owner
-                )
-
-
-def _groups() -> Iterator[str]:
-    """Those beside ours, of runs outside of a campaign: a campaign's is in the journal."""
+            yield from _gone(f"{tracefs}/instances/{name}", f"the tracefs instance {name}", owner)
     for path in Path(run_groups.base()).glob(f"{kernel.OURS}*") if run_groups.base() else ():
-        owner = kernel.owner_of(path.name)
-        if owner and not kernel.alive(owner):
-            yield from _gone(str(path), f"the control group {path}", owner)
+        if maker := kernel.owner_of(path.name):
+            yield from _gone(str(path), f"the control group {path}", maker)
 
 
 def _gone(path: str, what: str, owner: dict) -> Iterator[str]:
-    """Remove a folder of the kernel, with the processes that hold it; sentences on it."""
+    """Remove a dead process's folder of the kernel, and the processes in it; sentences on it."""
+    if kernel.alive(owner):
+        return
     left = f"{what}, left by process {owner['pid']}, which is dead"
     try:
         if run_groups.is_group(path):
