@@ -23,7 +23,7 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 
 SHORT = "not long"  # in what `make test` selects by -m
 TICKS = 10
-FEWER = 5  # times fewer examples of each property there
+FEWER = 10  # times fewer examples of each property there
 # they measure, trace or change the machine: one by one, after the others, with what is marked so
 # in other files
 ALONE = (

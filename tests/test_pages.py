@@ -95,6 +95,7 @@ def test_what_does_not_fit_is_seen(opened, tmp_path):
     assert dead_links(seen, {}) == ["#none"]
 
 
+@pytest.mark.long
 def test_code_is_folded_long_tables_scroll_and_printed_rows_are_all_there(opened, page):
     tab = opened.new_page()
     tab.goto(page.as_uri())

@@ -38,6 +38,7 @@ def short_runs(program, tmp_path):  # noqa: F811
     return folder, pd.DataFrame(rows), clocks
 
 
+@pytest.mark.long
 def test_calls_of_a_function_are_counted_and_it_is_the_same_in_each_run(short_runs):
     folder, runs, clocks = short_runs
     calls, waits = read_calls(folder, runs), read_waits(folder, runs)
@@ -60,6 +61,7 @@ def test_functions_in_turn_are_counted_side_by_side(program, tmp_path):  # noqa:
     assert (calls["end_ns"] - calls["start_ns"] < 2e5).sum() <= 2 * 32
 
 
+@pytest.mark.long
 @pytest.mark.alone
 def test_the_factor_is_that_of_the_programs_own_clock(short_runs):
     folder, runs, clocks = short_runs
@@ -81,6 +83,7 @@ def mean_ms(own: pd.DataFrame, piece: pd.Series, start_ns: int) -> float:
     return float((own["to_ns"] - own["from_ns"])[here].mean()) / 1e6
 
 
+@pytest.mark.long
 def test_taken_time_is_no_slowness(short_runs):
     folder, runs, _ = short_runs
     calls = read_calls(folder, runs)

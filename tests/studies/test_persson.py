@@ -120,6 +120,7 @@ def test_a_planted_disturbance_is_traced_and_replayed_at_twice_the_length(study)
     assert replayed_runs(folder / "none/lengths").empty
 
 
+@pytest.mark.long
 @needs
 def test_repeated_noise_is_as_much_a_second(study):
     folder, design, baseline = study

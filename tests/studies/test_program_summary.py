@@ -22,6 +22,7 @@ sum(i * i for i in range(1_500_000 if count % 4 == 3 else 400_000))
 """
 
 
+@pytest.mark.long
 @pytest.mark.alone
 def test_the_cause_comes_first_and_all_fits_25_lines(tmp_path):
     if doctor().capabilities.tracer != "tracepoints":

@@ -258,6 +258,7 @@ def test_a_recording_of_this_machine_has_the_account(tmp_path, binaries):
     assert stolen["duration_ns"].sum() <= row["seconds"] * 1e9 * len(stolen.attrs["cpus"])
 
 
+@pytest.mark.long
 @pytest.mark.alone
 @recordable
 def test_a_loop_beside_the_trace_shares_its_gaps_out(tmp_path, binaries):

@@ -175,6 +175,7 @@ def test_a_table_is_opened_by_its_path(bench, tmp_path):
     assert "<ms>" not in "".join([*texts, bench.said.value])
 
 
+@pytest.mark.long
 def test_where_the_null_finds_nothing_its_numbers_stand_there_and_no_tree():
     bench = opened(Session("data/recorded/55-mitigate-and-compare/matrix-product"))
     text, found = shown(bench, RUNS), bench.explanation
