@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
 CONTENTS = "contents"
 _RECORD = ".copies.json"  # digests of the copies as they were made
-_LONGEST = 220  # of a sentence in a table
 
 
 # ---- copies to work with -------------------------------------------------------------------------
@@ -40,7 +39,8 @@ def working_copies(profile: str) -> tuple[Path, list[str]]:
     """Copy the notebooks to build/lab; their parameters are those of the profile.
 
     A copy whose cells somebody changed is never written to. One that was only run is made anew
-    where the notebook has changed since, and otherwise left alone with its outputs.
+    where the notebook has changed since, and otherwise left alone with its outputs. A new one has
+    the outputs of the profile's study, as far as that was made.
 
     Parameters
     ----------
@@ -63,10 +63,11 @@ def working_copies(profile: str) -> tuple[Path, list[str]]:
     changed = []
     for source in notebook_files().values():
         content, copy = _copied(source, name, folder), folder / source.name
-        here = cells_digest(read_json(copy)) if copy.exists() else None
-        if here not in (None, made.get(source.stem)):
+        old = read_json(copy) if copy.exists() else {"cells": []}
+        here, was_run = cells_digest(old), any(cell.get("outputs") for cell in old["cells"])
+        if old["cells"] and here != made.get(source.stem):
             changed.append(source.stem)
-        elif here != cells_digest(content):
+        elif here != cells_digest(content) or not was_run:
             write_json(copy, content, 1)
             made[source.stem] = cells_digest(content)
     write_json(record, made)
@@ -75,10 +76,14 @@ def working_copies(profile: str) -> tuple[Path, list[str]]:
 
 def _copied(source: Path, profile: str, folder: Path) -> dict:
     """A notebook with a profile's parameters, and links that lead from the folder of the copy."""
-    content = read_json(source)
+    content, run = read_json(source), Study(source.stem, profile).build / "notebooks" / source.name
+    cells = read_json(run)["cells"] if run.exists() else []
+    outputs = {cell.get("id"): cell.get("outputs") for cell in cells}
     start = os.path.relpath(shipped(), folder)
     for cell in content["cells"]:
         text = "".join(cell["source"])
+        if shown := outputs.get(cell["id"]):
+            cell["outputs"] = shown
         if cell["cell_type"] == "markdown":
             text = text.replace("](../", f"]({start}/")
         elif "parameters" in cell["metadata"].get("tags", []):
@@ -141,8 +146,7 @@ def contents(profile: str = "recorded") -> "Styler":
         if stage not in (CONTENTS, PAPER)
     ]
     shown = pd.DataFrame(rows).style.hide().format(precision=1, na_rep="")
-    heads = [{"selector": "th", "props": "text-align: left"}]
-    return shown.set_properties(**{"text-align": "left"}).set_table_styles(heads)
+    return shown.set_table_styles([{"selector": "th, td", "props": "text-align: left"}])
 
 
 def answers(profile: str) -> dict[str, Answered]:
@@ -178,9 +182,7 @@ def _answer_html(one: Answered | None) -> str:
 
 def in_words(answer: Answer) -> tuple[str, str]:
     """The answer, and its sentence, as they stand in a table."""
-    sentence = answer.sentence.replace("**", "").replace("\n", " ")
-    is_long = len(sentence) > _LONGEST
-    return answer.word, f"{sentence[:_LONGEST].rsplit(' ', 1)[0]} …" if is_long else sentence
+    return answer.word, answer.sentence.replace("**", "").replace("\n", " ")
 
 
 # ---- the command ---------------------------------------------------------------------------------
@@ -206,7 +208,7 @@ def checked_options(options: list[str]) -> list[str]:
 
 
 def open_lab(profile: str, options: list[str]) -> None:
-    """Make the copies and replace this process by JupyterLab on their contents.
+    """Make the copies, run their contents, and replace this process by JupyterLab on these.
 
     Parameters
     ----------
@@ -215,13 +217,22 @@ def open_lab(profile: str, options: list[str]) -> None:
     options
         Further options of `jupyter lab`.
     """
+    import nbformat
+    import papermill
+    from nbformat.sign import NotebookNotary
+
     words, (folder, changed) = checked_options(options), working_copies(profile)
     print(f"The notebooks to work with: {os.path.relpath(folder)}", flush=True)
     if changed:
-        print(f"Left as you changed them: {', '.join(changed)}", flush=True)
-        print("Delete or rename one to get it anew", flush=True)
+        fix = "delete or rename one to get it anew"
+        print(f"Left as you changed them: {', '.join(changed)}; {fix}", flush=True)
     os.environ[HOME] = str(results())
+    first = folder / f"{CONTENTS}.ipynb"
+    if CONTENTS not in changed:
+        papermill.execute_notebook(first, first, cwd=folder, progress_bar=False)
+    for path in folder.glob("*.ipynb"):  # or JupyterLab shows no picture that can be clicked
+        NotebookNotary().sign(nbformat.read(path, as_version=4))
     root = folder if is_installed() else shipped()
-    words += [f"--ServerApp.root_dir={root}", str(folder / f"{CONTENTS}.ipynb")]
+    words += [f"--ServerApp.root_dir={root}", str(first)]
     words += ["--allow-root"] if os.geteuid() == 0 else []
     os.execv(sys.executable, [sys.executable, "-m", "jupyter", "lab", *words])

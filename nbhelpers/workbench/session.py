@@ -24,7 +24,7 @@ from ..places import results, shipped
 from ..reading import read_json
 from ..statistics import stopping
 from ..workloads import Workload, as_workload
-from .by_hand import cells_by_hand, joined
+from .by_hand import BEFORE, joined
 from .recorded import FIRST, RUNS, TABLES, is_table, runs_of
 
 if TYPE_CHECKING:
@@ -78,9 +78,6 @@ class Session:
         Id of what is tried.
     rounds
         Of a trial: runs with and runs without the mitigation.
-    apply, undo
-        Command lines that do a mitigation that can only be done by hand, and undo it, so that it is
-        tried in turn; empty: it is measured before and after.
     seed
         Of orders, and of the analysis.
 
@@ -104,8 +101,6 @@ class Session:
     node: str = ""
     mitigation: str = ""
     rounds: int = 20
-    apply: str = ""
-    undo: str = ""
     seed: int = 1
 
     def __post_init__(self):
@@ -132,27 +127,19 @@ class Session:
         """Whether all runs are those of one campaign or table, with a cell a mitigation."""
         return is_table(self.place) or any(self.place.glob(f"{RUNS}*"))
 
-    @property
-    def save_folder(self) -> Path:
-        """Where the session itself is saved: beside its runs; of recorded runs, with the
-        results.
-        """
-        if not self.is_recorded:
-            return self.place
-        return results() / "workbench" / f"{self.place.name}-{digest(self.folder)[:8]}"
-
     def save(self) -> Path:
-        """Write the choices, for `Session.load` and for the process that measures."""
-        return write_json(self.save_folder / "workbench.json", asdict(self))
+        """Write the choices, for `Session.load` and for the process that measures: beside the runs;
+        of recorded runs, with the results.
+        """
+        place = self.place
+        if self.is_recorded:
+            place = results() / "workbench" / f"{self.place.name}-{digest(self.folder)[:8]}"
+        return write_json(place / "workbench.json", asdict(self))
 
     @classmethod
     def load(cls, path: str | Path) -> "Session":
-        """What `save` wrote; a folder that begins with ./ lies beside the file."""
+        """What `save` wrote."""
         found = read_json(path)
-        if found["folder"].startswith("./"):
-            found["folder"] = str(Path(path).resolve().parent / found["folder"])
-        if isinstance(found["limits"], list):  # of 0.3.0
-            found["limits"] = {one["metric"]: [one["low"], one["high"]] for one in found["limits"]}
         known = {name: found[name] for name in {one.name for one in fields(cls)} & set(found)}
         lists = {name: tuple(known[name]) for name in ("layers", "excluded")}
         return cls(**known | lists)
@@ -229,9 +216,8 @@ class Session:
         step
             FIRST: run the program until the stopping rule is content. TRIAL: with and without the
             mitigation, in turn; undone after each run. AGAIN: the same in runs that had no part in
-            choosing it, since only these can confirm it. Of a mitigation by hand that no commands
-            do: "trial.before" and "trial.after", one side each, as the machine is then; AGAIN
-            likewise.
+            choosing it, since only these can confirm it. Of a mitigation by hand: "trial.before"
+            and "trial.after", one side each, as the machine is then; AGAIN likewise.
         on_run
             Called after each run with the finished runs, the most there can be, and what the rule
             says, or how long it will take.
@@ -271,16 +257,13 @@ class Session:
         campaign.run(lambda done, *_: on_run(done, self.runs, says), enough, self.runs)
 
     def _cells_of(self, step: str) -> list[Cell]:
-        side, by_hand = step.partition(".")[2], self.mitigation in self.by_hand()
-        if not by_hand:
-            return treatment_cells(self.workload, [self.mitigation])
-        if not side and not (self.apply and self.undo):
-            raise InputError(
-                f"'{self.mitigation}' is done by hand",
-                fix="measure without it, do it, measure with it; or name the commands that do and"
-                " undo it, and it is tried in turn",
-            )
-        return cells_by_hand(self.workload, self.mitigation, side, self.apply, self.undo)
+        side = step.partition(".")[2]
+        if side:
+            return [Cell(BASELINE if side == BEFORE else self.mitigation, self.workload)]
+        if self.is_by_hand:
+            fix = "measure without it, do it, measure with it"
+            raise InputError(f"'{self.mitigation}' is done by hand", fix=fix)
+        return treatment_cells(self.workload, [self.mitigation])
 
     def name_of(self, step: str) -> str:
         """The folder of a step that measures."""
@@ -457,10 +440,10 @@ class Session:
             parts.setdefault(name, {}).update({side: runs} if len(runs) else {})
         return {name: joined(sides) for name, sides in parts.items() if sides}
 
-    @staticmethod
-    def by_hand() -> list[str]:
-        """Mitigations that nothing here can do for the user."""
-        return [name for name, one in mitigations().items() if not one.automated]
+    @property
+    def is_by_hand(self) -> bool:
+        """Whether nothing here can do the mitigation for the user."""
+        return bool(self.mitigation) and not mitigations()[self.mitigation].automated
 
     def trials(self, step: str = TRIAL) -> "dict[str, Trial]":
         """All mitigations that were tried, judged together: each further one costs the others."""

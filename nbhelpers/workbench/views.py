@@ -14,7 +14,7 @@ import pandas as pd
 from ..errors import NoisebookError
 from ..mitigation.knowledge import Mitigation, factor_of, mitigations, references
 from ..outcomes import outcome_of
-from ..palette import CLASSES, COLUMN_IN, GREEN, MARKERS, SIDES, VERMILION
+from ..palette import CLASSES, COLUMN_IN, MARKERS, SIDES
 from ..report import figure_attribution
 from ..report.appearance import style
 from ..report.images import DRAWING, embedded
@@ -30,18 +30,13 @@ if TYPE_CHECKING:
 
 FEWEST = 5  # runs with a value of a metric and of the outcome
 MOST_FACTORS = 5
-STATIC = "NOISEBOOK_STATIC"  # set where nobody is there to click
 _FACTORS = ["factor", "direction", "slow_median", "fast_median", "separation"]
 RISKS = {
     "none": "none: it touches the program only",
     "low": "low: it changes the machine for the length of a run",
     "high": "high: it may make the machine unresponsive",
 }
-BY_HAND = (
-    "by hand: measure without it, do what stands below, then measure with it. Where a command does"
-    " it and another undoes it, name both: it is then tried in turn."
-)
-NO_CLAIM, CLAIM = VERMILION, GREEN
+BY_HAND = "by hand: measure without it, do what stands below, then measure with it."
 _TRIED = ["name", "runs", "mean_ratio", "mean_low", "mean_high", "p_corrected", "verdict"]
 
 
@@ -138,13 +133,12 @@ def modes(numbers: np.ndarray) -> list[tuple[float, float]]:
 
 def claim_html(explanation: "Explanation") -> str:
     """What the null says: a claim, or that nothing is claimed."""
-    colour, text = CLAIM, html.escape(explanation.summary)
+    text = html.escape(explanation.summary)
     if not explanation.found:
         is_open = explanation.searched and not np.isfinite(explanation.p_value)
         waits = "the null distribution is being computed … " if is_open else ""
-        colour, text = NO_CLAIM, f"<b>No claim:</b> {waits}{text}"
-    look = f"border-left:4px solid {colour};padding:2px 8px;line-height:1.4;max-width:60em"
-    return f'<p style="{look}">{text}</p>'
+        text = f"<b>No claim:</b> {waits}{text}"
+    return f'<p style="line-height:1.4;max-width:60em">{text}</p>'
 
 
 def cutoff_html(session: Session, explanation: "Explanation") -> str:
@@ -317,9 +311,7 @@ def figure_relation(runs: pd.DataFrame, metric: str, outcome: str, slow: pd.Seri
     with DRAWING, style():
         figure, axes = plt.subplots(figsize=(COLUMN_IN, 2.4))
         names = {"x": metric, "y": outcome, "ax": axes}
-        if drawn[metric].nunique() > 1:
-            line = {"color": "black", "linewidth": 0.9}
-            seaborn.regplot(drawn, **names, scatter=False, ci=None, line_kws=line)
+        seaborn.regplot(drawn, **names, scatter=False, ci=None, color="black")
         seaborn.scatterplot(drawn, **names, hue=classes, style=classes, **look)
         axes.set(xlabel=metric, ylabel=outcome_of(runs, outcome).label)
         axes.legend(title="")
@@ -360,9 +352,3 @@ STEPS: dict[str, Callable[[Session, "Explanation"], str]] = {
     "2 Runs, cutoff and factor": runs_html,
     "3 Mitigation": mitigations_html,
 }
-
-
-def page_html(session: Session) -> str:
-    """All steps beneath each other: what a page without a kernel shows."""
-    found = session.explanation()
-    return "".join(f"<h3>{title}</h3>{draw(session, found)}" for title, draw in STEPS.items())

@@ -1,12 +1,10 @@
 """The workbench in JupyterLab: three tabs of plain ipywidgets on a `Session`.
 
 The second is one screen: runs, cutoff, tree and factor. Owns the inputs, and which choice redraws
-what. Everything that is computed is the session's; on a page without a kernel (NOISEBOOK_STATIC)
-the same steps stand beneath each other.
+what. Everything that is computed is the session's.
 """
 
 import asyncio
-import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -22,7 +20,6 @@ from . import views
 from .by_hand import AFTER, BEFORE
 from .measuring import Measuring, Progress
 from .recorded import FIRST, found_campaigns
-from .saved import save_notebook
 from .session import AGAIN, TRIAL, Session
 
 BEGIN, RUNS, MITIGATION = range(3)  # places of the tabs
@@ -74,14 +71,10 @@ class Workbench:
         self._null: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
 
-    def __repr__(self) -> str:
-        return f"Workbench({self.session.command or self.session.folder})"
-
     def _ipython_display_(self) -> None:
-        from IPython.display import HTML, display
+        from IPython.display import display
 
-        static = os.environ.get(views.STATIC)
-        display(HTML(views.page_html(self.session)) if static else self.widget())
+        display(self.widget())
 
     # ---- the tabs and their inputs ----
 
@@ -112,12 +105,12 @@ class Workbench:
         here = available_layers()
         layers, session = here.index[here["available"]].tolist(), self.session
         row, put, button, choose, says = w.HBox, self._input, self._button, self._choose, self.said
-        later: dict[str, Any] = {"options": [("", 0)], "layout": WIDE, "continuous_update": False}
+        late: dict[str, Any] = {"layout": WIDE, "continuous_update": False}
+        later = {"options": [("", 0)], **late}
         stop = button("stop", self._stop, "warning")
 
-        self.campaign = put(w.Dropdown, "recorded", self._pick, layout=WIDE)
-        self.path = put(w.Text, "or a path", layout=WIDE, placeholder="a folder, .csv, .parquet")
-        opens = button("open this path", lambda: self._open(self.path.value))
+        self.campaign = put(w.Combobox, "recorded", self._open, **late)
+        self.campaign.placeholder = "choose one, or type the path of a folder, .csv, .parquet"
         self.command = put(w.Text, "command", layout=WIDE, value=session.command)
         self.by = put(w.Combobox, "run by", value=session.run, options=BACKENDS, layout=WIDE)
         self.rule = put(w.Dropdown, "stop by", options=list(stopping.RULES), value=session.rule)
@@ -125,9 +118,9 @@ class Workbench:
         self.layers = put(w.SelectMultiple, "metrics", options=layers, rows=7)
         self.layers.value = tuple(name for name in session.layers if name in layers)
         start = button("measure, or go on", lambda: self._measure(FIRST), "success")
-        opened, rules = [self.campaign, row([self.path, opens])], row([self.rule, self.runs])
+        rules = row([self.rule, self.runs])
         measured = [self.command, self.by, rules, self.layers, row([start, stop])]
-        yield [*opened, *measured, self.bar, says]
+        yield [self.campaign, *measured, self.bar, says]
 
         self.outcome = put(w.Dropdown, "outcome", lambda name: choose(outcome=name))
         self.cell = put(w.Dropdown, "cell", lambda name: choose(cell=name))
@@ -148,14 +141,11 @@ class Workbench:
         self.rounds = put(w.BoundedIntText, "rounds", value=session.rounds, min=1, max=10_000)
         tries = button("try it", lambda: self._measure(TRIAL), "success")
         again = button("measure again, to confirm", lambda: self._measure(AGAIN), "success")
-        save = button("save as an executed notebook", self._save)
+        save = button("save what was chosen", self._save)
         measures = row([self.rounds, tries, again, stop, save])
-        typed = {"placeholder": "a command", "layout": WIDE}
-        self.apply = put(w.Text, "done by", lambda line: self._by_command(apply=line), **typed)
-        self.undo = put(w.Text, "undone by", lambda line: self._by_command(undo=line), **typed)
         without = button("measure without it", lambda: self._measure_side(BEFORE))
         having = button("I have done it: measure with it", lambda: self._measure_side(AFTER))
-        self.by_hand = w.VBox([row([without, having]), row([self.apply, self.undo])])
+        self.by_hand = row([without, having])
         yield [self.mitigation, measures, self.by_hand, says, self.shown[MITIGATION]]
 
     def _input(self, kind: Any, text: str, change: Callable | None = None, **look: Any) -> Any:
@@ -202,18 +192,13 @@ class Workbench:
     def _list_campaigns(self) -> None:
         """Offer what is recorded; nothing is chosen."""
         with self._filling():
-            found = [(words, path) for path, words in found_campaigns().items()]
-            self.campaign.options = [(f"choose one of {len(found)} …", ""), *found]
-            self.campaign.value = ""
-
-    def _pick(self, path: str) -> None:
-        if path:
-            self._open(path)
+            self._found = {words: path for path, words in found_campaigns().items()}
+            self.campaign.options, self.campaign.value = list(self._found), ""
 
     def _open(self, text: str) -> None:
-        """Recorded runs that a person named."""
+        """Recorded runs that a person chose or named."""
         self._check_idle()
-        session = Session.of_recorded(text, seed=self.session.seed)
+        session = Session.of_recorded(self._found.get(text, text), seed=self.session.seed)
         self.command.value, self.bar.value = "", 0
         self._change(session)
         self.tabs.selected_index = RUNS
@@ -288,12 +273,8 @@ class Workbench:
         self._change(limits=self.session.limits | limit)
 
     def _mitigate(self, mitigation: str) -> None:
-        """Another mitigation is done by other commands."""
-        self.session = replace(self.session, mitigation=mitigation, apply="", undo="")
+        self.session = replace(self.session, mitigation=mitigation)
         self._draw()
-
-    def _by_command(self, **lines: Any) -> None:
-        self.session = replace(self.session, **{name: line.strip() for name, line in lines.items()})
 
     def _choose(self, **changed: Any) -> None:
         """Other runs, or judged otherwise: what was cut and looked at is of the others."""
@@ -388,11 +369,9 @@ class Workbench:
                 if at == MITIGATION:
                     metric = session.chosen(found)
                     options = [(one.name, one.id) for one in session.options(metric)]
-                    if (name := session.suggested(metric)) != session.mitigation:
-                        session = replace(session, mitigation=name, apply="", undo="")
+                    self.session = session = replace(session, mitigation=session.suggested(metric))
                     _offer(self.mitigation, options, session.mitigation)
-                    self._offer_by_hand(session)
-                    self.session = session
+                    self.by_hand.layout.display = "" if session.is_by_hand else "none"
                 text = DRAWN[at](session, found)
                 self.shown[at].value = f'{LOOK}<div class="explorer">{text}</div>'
                 if at == RUNS:
@@ -401,15 +380,8 @@ class Workbench:
                         for metric in views.metrics_of(found)
                     ]
 
-    def _offer_by_hand(self, session: Session) -> None:
-        is_by_hand = session.mitigation in session.by_hand()
-        self.by_hand.layout.display = "" if is_by_hand else "none"
-        self.apply.value, self.undo.value = session.apply, session.undo
-
     def _save(self) -> None:
-        self._says("The notebook is being run …")
-        path = os.path.relpath(save_notebook(self.session))
-        self._says(f"Saved and run: {path}. It computes all again, and measures nothing.")
+        self._says(f"Saved: {self.session.save()}. Notebook 02 opens it as the parameter saved.")
 
 
 def _offer(choice: Any, options: list[tuple[str, str]], value: str) -> None:

@@ -13,6 +13,7 @@ class Page(Notebook):
 
     def __init__(self, opened, server, stage: str):
         super().__init__(opened, server, stage)
+        self.clicks = 0  # and choices
         self.page.add_style_tag(content=".Toastify { display: none; }")  # JupyterLab's own news
 
     @property
@@ -27,10 +28,12 @@ class Page(Notebook):
 
     def tab(self, title: str) -> None:
         """Click a tab."""
+        self.clicks += 1
         self.bench.locator(".lm-TabBar-tab", has_text=title).click()
 
     def click(self, text: str) -> None:
         """Click a button of the step that is seen."""
+        self.clicks += 1
         self.shown.get_by_role("button", name=text, exact=True).click()
 
     def input(self, label: str, kind: str = "select"):
@@ -40,6 +43,7 @@ class Page(Notebook):
 
     def choose(self, label: str, text: str) -> None:
         """The option with this text, as soon as there is one."""
+        self.clicks += 1
         self.input(label).select_option(label=text.replace(" ", "\xa0"), timeout=60_000)
 
     def nodes(self):

@@ -122,24 +122,10 @@ def test_a_recorded_mitigation_shows_what_it_does_and_what_it_changed(bench):
     assert "not tried" in bench.shown[MITIGATION].value
 
 
-def test_a_page_without_a_kernel_has_every_step(monkeypatch):
-    displayed = []
-    monkeypatch.setattr("IPython.display.display", displayed.append)
-    monkeypatch.setenv("NOISEBOOK_STATIC", "1")
-    Workbench()._ipython_display_()
-    text = displayed[0].data
-    assert text.count("<h3>") == 2 and "page_faults_per_s" in text
-    assert "<script" not in text and "http" not in re.sub(r"(base64,|href=\")[^\"]+", "", text)
-
-
 @pytest.mark.long
 def test_a_recorded_campaign_is_picked_from_the_list(bench):
     bench.excluded.value = ("page_faults_per_s",)
-    bench.campaign.value = next(
-        value
-        for text, value in bench.campaign.options
-        if "recorded: 52-known-causes/slow-path" in text
-    )
+    bench.campaign.value = "recorded: 52-known-causes/slow-path"
     assert bench.session == Session("data/recorded/52-known-causes/slow-path")
     low, high = shortest_interval(bench.session.values)
     text = bench.shown[RUNS].value
@@ -154,9 +140,8 @@ def test_a_recorded_campaign_is_picked_from_the_list(bench):
 
 def test_a_wrong_path_leaves_what_was_open_and_says_what_to_do(bench, tmp_path):
     before = bench.session
-    for path in ("", "/nowhere", str(tmp_path)):
-        bench.path.value = path
-        click(bench, "open this path")
+    for path in ("/nowhere", str(tmp_path)):
+        bench.campaign.value = path
         assert "what to do" in bench.said.value and bench.session == before
 
 
@@ -167,8 +152,7 @@ def test_a_table_is_opened_by_its_path(bench, tmp_path):
     faults, latency = 10 + 90 * slow, 5 + 3 * slow + random.normal(0, 0.1, 60)
     path = tmp_path / "a <b>.csv"
     pd.DataFrame({"latency <ms>": latency, "faults": faults}).to_csv(path, index=False)
-    bench.path.value = str(path)
-    click(bench, "open this path")
+    bench.campaign.value = str(path)
     bench.settle()
     texts = [shown(bench, step) for step in (RUNS, MITIGATION)]
     assert bench.explanation.found and "faults" in texts[0]
