@@ -12,7 +12,7 @@ installed package has no build folder: `nbhelpers.places.results` says what take
 import json
 import re
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -200,8 +200,9 @@ class Study:
         self,
         frame: "DataFrame",
         name: str,
+        *,
         note: str = "",
-        key: bool = False,
+        key: bool | Sequence[str] = False,
         **options: Any,
     ) -> "Shown":
         """Save a table with the results of this stage and show it; the paper repeats it.
@@ -216,16 +217,20 @@ class Study:
             What the caption cannot know before the data are there, such as how many runs there
             are; shown beneath the table, and after the caption in the paper.
         key
-            The table that the page is about, one of them: all others are folded.
+            The table that the page is about, one of them: all others are folded. Of a long one
+            the first rows are shown; of a wide one the columns that are named here.
         options
             `published`, `formats` and `why` of `nbhelpers.report.save_table`.
         """
-        from .report import Shown, save_table
+        from .report import Shown, first_html, save_table
 
         caption = self.caption(name)
         whole = f"{caption} {note}".strip()
         record = save_table(frame, name, whole, self.results, source=self.source, **options)
-        return Shown(record, record.caption.removeprefix(caption).strip(), key)
+        note, columns = record.caption.removeprefix(caption).strip(), key or ()
+        columns = () if columns is True else columns
+        first = first_html(record.frame, columns, options.get("formats")) if key else ""
+        return Shown(record, note, bool(key), first)
 
     def figure(
         self,

@@ -26,7 +26,7 @@ class Shown:
         """Take the answer of the page."""
         self.answer, self.sentences = answer, sentences
 
-    def table(self, frame: Any, name: str, *more: Any, why: str = "", **others: Any) -> Any:
+    def table(self, frame: Any, name: str, *, why: str = "", **others: Any) -> Any:
         """Take a table."""
         self.tables[name], self.whys[name] = frame, why
         return frame

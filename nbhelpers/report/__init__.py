@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from ._printed import NO_ROWS, latex_text
     from .publications import published_results, published_table
     from .ratios import figure_dots, figure_findings
-    from .record import Figure, Shown, Table, save_figure, save_table
+    from .record import Figure, Shown, Table, first_html, save_figure, save_table
     from .tables import Text, folded_html, found_html
     from .trees import figure_attribution
 else:

@@ -9,7 +9,7 @@ import base64
 import html
 import io
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -23,9 +23,11 @@ from ..palette import PAGE_IN, names_as_they_are, second_channel
 from ..reading import read_csv, read_json
 from ._blank import blank_figure
 from ._printed import NO_ROWS, fragment, latex, printed
+from ._units import intervals_of
 from .appearance import POINTS, style
 
 EXACT = "%.10g"
+MOST_ROWS = 12  # of a key table, at first
 _NO_DATES = {
     "pdf": {"CreationDate": None, "Producer": None, "Creator": None},
     "svg": {"Date": None, "Creator": None},
@@ -108,12 +110,16 @@ class Table:
         """The numbers, in full precision; of a table without rows none."""
         return read_table(self.folder / f"{self.name}.csv")
 
-    def to_html(self, caption: str | None = None) -> str:
+    def to_html(self, caption: str | None = None, first: str = "") -> str:
         """The table with its caption and its CSV above; another `caption` may stand in its place,
-        or none ("").
+        or none (""). Behind its `first` rows and columns, where there are such, it is folded.
         """
         shown = self.caption if caption is None else caption
         body = (self.folder / f"{self.name}.html").read_text(encoding="utf-8")
+        if first:
+            rows, columns = self.frame.shape
+            whole = f"the whole table: {rows} rows, {columns} columns"
+            body = f"{first}<details><summary>{whole}</summary>{body}</details>"
         text = (self.folder / f"{self.name}.csv").read_bytes()
         link = f"data:text/csv;base64,{base64.b64encode(text).decode()}"
         file = f' <a download="{self.name}.csv" href="{link}">CSV</a>'
@@ -144,20 +150,24 @@ def _figcaption(caption: str, source: str, file: str = "") -> str:
 class Shown:
     """A saved table or figure on the page of its notebook, where the caption stands in the text.
 
-    A table is folded behind its name, but for the `key` one of its page.
+    A table is folded behind its name, but for the `key` one of its page, of which the `first` rows
+    and columns are shown (`first_html`).
     """
 
     record: Figure | Table
     note: str = ""
     key: bool = False
+    first: str = ""
 
     def __repr__(self) -> str:
         return repr(self.record)
 
     def _repr_html_(self) -> str:
-        shown = self.record.to_html(self.note)
-        if self.key or isinstance(self.record, Figure):
-            return shown.replace("noisebook", "noisebook key", 1) if self.key else shown
+        if isinstance(self.record, Figure):
+            return self.record.to_html(self.note)
+        shown = self.record.to_html(self.note, self.first)
+        if self.key:
+            return shown.replace("noisebook", "noisebook key", 1)
         count = len(self.record.frame)
         rows = f"{count} row{'s' * (count != 1)}"
         name = f"Table <code>{self.record.name}</code>"
@@ -310,6 +320,20 @@ def save_table(
 def table_html(frame: pd.DataFrame, why: str = UNKNOWN) -> str:
     """A table as HTML without being saved; `why` stands in the place of rows where it has none."""
     return fragment(printed(frame, {}), why)
+
+
+def first_html(
+    frame: pd.DataFrame, columns: Sequence[str] = (), formats: Mapping[str, str] | None = None
+) -> str:
+    """The first MOST_ROWS rows of some columns (none named: of all), with their intervals and the
+    published values beside; "" where that is the whole table.
+    """
+    intervals = intervals_of(frame.columns)
+    ends = [end for name in columns for end in intervals.get(name, ())]
+    wanted = {*columns, *ends, *(f"{name} (published)" for name in columns)}
+    part = frame[[name for name in frame if name in wanted or not columns]][:MOST_ROWS]
+    own = {name: text for name, text in (formats or {}).items() if name in part}
+    return "" if part.shape == frame.shape else fragment(printed(part, own), "")
 
 
 def _csv(frame: pd.DataFrame, why: str) -> str:

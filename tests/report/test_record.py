@@ -13,8 +13,8 @@ import seaborn as sns
 from nbhelpers.empty import because
 from nbhelpers.errors import InputError
 from nbhelpers.palette import PAGE_IN, use_style
-from nbhelpers.report import Shown, published_table, save_figure, save_table
-from nbhelpers.report.record import records
+from nbhelpers.report import Shown, first_html, published_table, save_figure, save_table
+from nbhelpers.report.record import MOST_ROWS, records
 
 FRAME = pd.DataFrame(
     {"benchmark": ["N-body", "a_b & 50 %"], "seconds": [1 / 3, np.nan], "runs": [3, 4]}
@@ -196,5 +196,11 @@ def test_all_rows_are_there_and_only_the_key_table_is_not_folded(tmp_path):
     assert (
         Shown(record, key=True)._repr_html_().startswith('<figure class="noisebook key" id="long"')
     )
+    columns = ["measured_3_percent", "config"]
+    first = first_html(record.frame, columns)
+    assert first.count("<tr>") == 1 + MOST_ROWS and first.count("<th ") == len(columns)
+    whole = Shown(record, key=True, first=first)._repr_html_()
+    assert "<summary>the whole table: 20 rows, 25 columns</summary>" in whole and first in whole
+    assert not first_html(record.frame[:5])
     file = re.search('<a download="long.csv" href="data:text/csv;base64,([^"]*)">CSV</a>', text)
     assert base64.b64decode(file[1]) == (tmp_path / "long.csv").read_bytes()

@@ -1,5 +1,6 @@
 """Page 15: the account of a real campaign, and of one whose speed was not recorded."""
 
+from copy import copy
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -9,6 +10,7 @@ from nbhelpers.answers import CANNOT_TELL
 from nbhelpers.empty import why_empty
 from nbhelpers.injection import Overheads
 from nbhelpers.measurement import Campaign, Cell
+from nbhelpers.outcomes import worst_first
 from nbhelpers.places import shipped
 from nbhelpers.reading import read_json
 from nbhelpers.speed import SpeedProbe
@@ -70,6 +72,25 @@ def test_the_tables_of_the_page(stage10, shown):
     ratio = spread.loc["without others", "cv"] / spread.loc["raw", "cv"]
     assert spread.loc["without others / raw", "cv"] == pytest.approx(ratio)
     assert shown["found"].answer.n == RUNS and len(shown["found"].sentences) == 2
+
+
+@pytest.mark.parametrize("same", [True, False])
+def test_where_no_owner_stands_clear_the_answer_says_who_had_most(stage10, same):
+    """The front page's card said "of the time lost: : 0 % (0 to 0)"."""
+    owned, lost = stage10._account
+    owned = owned.copy()
+    first, second = worst_first(stage10.accounted)["run"].head(2)
+    owned[("taken", "python")], owned[("taken", "backup")] = 0.0, 0.0
+    owned.loc[[first, second] if same else first, [("taken", "python")]] = 5e4
+    owned.loc[second, [("taken", "backup")]] = 3e4
+    shared = copy(stage10)
+    shared.__dict__["_account"] = owned, lost
+    answer = page(shared)["found"].answer
+    assert answer.answer == ("python" if same else CANNOT_TELL)
+    assert answer.low <= answer.value <= answer.high and answer.value > 50
+    assert answer.quantity.startswith("of the time lost: python")
+    both = "ms to python and" in answer.sentence and "ms to backup: none" in answer.sentence
+    assert both is not same and ("not clear" in answer.quantity) is not same
 
 
 def test_without_a_trace_nothing_is_said_to_be_replayable(stage10, shown):

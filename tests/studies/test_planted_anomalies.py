@@ -2,6 +2,8 @@
 the whole chain.
 """
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,7 +11,7 @@ import pytest
 from nbhelpers.answers import CANNOT_TELL, NO, YES
 from nbhelpers.machine import doctor
 from nbhelpers.measurement import Campaign, Cell, finished, recorded_runs
-from nbhelpers.noise import average_noise
+from nbhelpers.noise import Signature, average_noise
 from nbhelpers.studies.planted_anomalies import (
     median_run,
     narrow_means,
@@ -82,6 +84,20 @@ def test_the_number_of_planted_replays_is_their_ratio_of_means():
     assert ((table["ratio_low"] < table["ratio"]) & (table["ratio"] < table["ratio_high"])).all()
     assert found.value == pytest.approx(np.sqrt(np.prod(ratios)), rel=1e-6)
     assert found.n == 12 and f"{abs(np.array(ratios) - 1).max():.1%} at most" in found.sentence
+
+
+def test_a_case_of_which_nothing_is_left_is_replayed_whole_or_left_out():
+    noise = Signature(100, 500).config(0.1, [0])
+    facts = {"seconds": 0.5, "seconds_of_all": [0.4, 0.5, 0.7]}
+    usual, whole = (replace(noise, provenance=facts | more) for more in ({}, {"all_noise": True}))
+    known = {"schedules": ["a", "b", "c"], "numbers": pd.RangeIndex(1, 4, name="case")}
+    found = run_cells(
+        "35-planted-anomaly", "left", configs=[usual, None, whole], study=Shown(), **known
+    )
+    assert [text[:7] for text in found["study"].texts] == ["Case 3:", "Case 2:"]
+    assert found["schedules"] == ["a", "c"] and found["configs"] == [usual, whole]
+    table = found["study"].tables["configs"]
+    assert table["case"].tolist() == [1, 3] and table["total_ms"].tolist() == [5.0, 5.0]
 
 
 @pytest.mark.parametrize(
