@@ -2,17 +2,21 @@
 comes back?
 
     .venv/bin/python benchmarks/foreign_worst.py [--runs 60] [--cases 3] [--programs lulesh,minife]
+        [--beside ../another-checkout]
 
 As notebooks 10 and 37 do for their own program: traced runs with the probe, the slowest of them,
 and the replay of all that each lost beside undisturbed runs and the replay of the kernel's events
 alone (the plain rival), in random order. A run counts if it took 5 % longer than ordinary ones.
 The excess is that over the ordinary runs of its own campaign, what came back that over today's
 undisturbed runs: on a shared machine the two differ by some 10 % (`of_today`: the excess over the
-latter).
+latter). --beside replays the same runs in the same rounds as another checkout of this project does,
+too: `beside`, with its interval.
 As root, with nothing beside it: two minutes a program. The programs are those of `make originals`.
 """
 
 import argparse
+import os
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -24,6 +28,7 @@ import pandas as pd
 
 from nbhelpers.account import measure_edges
 from nbhelpers.measurement import Campaign, Cell, finished, metrics
+from nbhelpers.noise import NoiseConfig
 from nbhelpers.outcomes import ordinary_runs
 from nbhelpers.speed import SpeedProbe
 from nbhelpers.statistics.intervals import resampled_means
@@ -49,6 +54,34 @@ PROGRAMS = {
 }
 
 
+BESIDE = "beside"
+# what another checkout would replay of the same runs, written beside them
+OTHER = """
+import sys
+from pathlib import Path
+from nbhelpers import account
+from nbhelpers.studies import worst
+from nbhelpers.studies.baseline import Baseline, replay_limits
+folder, cases = Path(sys.argv[1]), int(sys.argv[2])
+if hasattr(account, "measure_edges"):  # until 2026-11
+    account.measure_edges(folder / "edges")
+runs = Baseline(folder)
+tables = runs.traced, runs.events, runs.stolen, runs.losses
+for case in worst.worst_cases(*tables, cases, method="time", **replay_limits(folder)):
+    if case.losses is not None:
+        case.losses.write(folder / f"other-{case.run}.json")
+"""
+
+
+def other_configs(checkout: Path, folder: Path, cases: int) -> dict[int, NoiseConfig]:
+    """Run → what the other checkout replays of it."""
+    environment = os.environ | {"PYTHONPATH": str(checkout.resolve())}
+    words = [sys.executable, "-c", OTHER, str(folder), str(cases)]
+    subprocess.run(words, check=True, cwd=checkout, env=environment)
+    files = folder.glob("other-*.json")
+    return {int(file.stem.removeprefix("other-")): NoiseConfig.read(file) for file in files}
+
+
 def of_program(name: str, folder: Path, options: argparse.Namespace) -> pd.DataFrame:
     """A row a slow run: what came back of its excess, with the interval."""
     workload, place = PROGRAMS[name](), folder / "baseline"
@@ -60,12 +93,16 @@ def of_program(name: str, folder: Path, options: argparse.Namespace) -> pd.DataF
     tables = runs.traced, runs.events, runs.stolen, runs.losses
     slow = worst.worst_cases(*tables, options.cases, method="time", **limits)
     slow = [case for case in slow if case.losses is not None]
+    others = other_configs(options.beside, folder, options.cases) if options.beside else {}
     replays, cells = Replays(), [Cell(worst.UNDISTURBED, workload)]
     for case in slow:
         for kind in (worst.KERNEL, worst.LOSSES):
             if kind in case.configs:
                 config = case.configs[kind]
                 cells.append(replays.cell(f"{kind} {case.case}", workload, config, "faithful"))
+        if case.run in others:
+            label = f"{BESIDE} {case.case}"
+            cells.append(replays.cell(label, workload, others[case.run], "faithful"))
     how = {"seed": 4, "recorded_only": False, "attachments": metrics("kernel")}
     done = finished(replay_campaign(folder / "replays", cells, options.replays, **how).run())
     random, means = np.random.default_rng(0), {}
@@ -81,11 +118,18 @@ def of_program(name: str, folder: Path, options: argparse.Namespace) -> pd.DataF
         row = {"program": name, "run": case.run, "seconds": case.seconds}
         row |= {"ordinary": ordinary_s, "today": usual[0], "slow": excess > SLOW_SHARE * ordinary_s}
         row |= {"chosen": case.chosen, "replayable": case.replayable_share}
-        row["back"] = more[0] / excess
-        row |= dict(zip(("low", "high"), np.quantile(more[1:], [0.025, 0.975]) / excess))
+        row |= share_of(more, excess, "back")
         row |= {"by_events": of_events / excess, "of_today": more[0] / (case.seconds - usual[0])}
+        if case.run in others:
+            row |= share_of(means[f"{BESIDE} {case.case}"] - usual, excess, BESIDE)
         rows.append(row)
     return pd.DataFrame(rows)
+
+
+def share_of(more: np.ndarray, excess: float, name: str) -> dict[str, float]:
+    """What came back of an excess, the mean and the interval of its draws."""
+    low, high = np.quantile(more[1:], [0.025, 0.975]) / excess
+    return {name: more[0] / excess, f"{name}_low": low, f"{name}_high": high}
 
 
 def main() -> None:
@@ -93,6 +137,7 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=60)
     parser.add_argument("--cases", type=int, default=3)
     parser.add_argument("--replays", type=int, default=10)
+    parser.add_argument("--beside", type=Path, help="another checkout of this project")
     parser.add_argument("--programs", default=",".join(PROGRAMS))
     options, tables = parser.parse_args(), []
     for name in options.programs.split(","):

@@ -8,7 +8,7 @@ outside, and from within a larger input, a sleep or a child process. A control i
 with nothing planted. Printed for each case: seconds to the first line and to the last, to the first
 line that names the culprit, the headline, and whether it names what was planted; for a control,
 whether it names a process or a part of the program at all. --rivals RUNS runs hyperfine, pyperf and
-`perf sched timehist` on the same case, so many runs each (all three must be installed): whether
+`perf sched timehist` on the same case, so many runs each, as far as they are on the PATH: whether
 what they print holds the culprit's name. As root; forty cases of a minute each, so leave the
 machine alone. What is not installed is left out with the reason.
 """
@@ -250,7 +250,7 @@ def rivals(command: list[str], words: tuple[str, ...], runs: int, folder: Path) 
     several = f"for i in $(seq {runs}); do {quoted}; done"
     lines_of = {
         "hyperfine": ["hyperfine", "--runs", str(runs), "--style", "basic", quoted],
-        "pyperf": [sys.executable, "-m", "pyperf", "command", "-p", str(runs), "-n1", *command],
+        "pyperf": ["pyperf", "command", "-p", str(runs), "-n1", "-w0", "-l1", *command],
         "perf": [
             "sh",
             "-c",
@@ -260,6 +260,9 @@ def rivals(command: list[str], words: tuple[str, ...], runs: int, folder: Path) 
     }
     found = {}
     for name, line in lines_of.items():
+        if shutil.which(name) is None:
+            found[f"{name}_names"] = "not installed"
+            continue
         began = time.monotonic()
         done = subprocess.run(line, capture_output=True, text=True)
         text = done.stdout if name == "perf" else done.stdout + done.stderr
