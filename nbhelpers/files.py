@@ -56,11 +56,15 @@ _SHORT = {
 }
 
 
-def shortage(error: OSError | MemoryError) -> NoisebookError | None:
+def shortage(error: OSError | MemoryError | RuntimeError) -> NoisebookError | None:
     """What a user can fix of an error of the system anywhere: no room on disk, or no files, memory
     or processes left. None: the error is another one.
+
+    Python says "can't allocate read lock", a RuntimeError, where it has no memory for a file.
     """
-    if isinstance(error, MemoryError):
+    if isinstance(error, RuntimeError) and not str(error).startswith("can't allocate"):
+        return None
+    if not isinstance(error, OSError):
         error = OSError(errno.ENOMEM, "")
     if error.errno not in _SHORT:
         return disk_error(error, error.filename or ".")

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from nbhelpers.errors import DiskError, NoisebookError
-from nbhelpers.files import disk_error
+from nbhelpers.files import disk_error, shortage
 
 from .processes import run
 from .test_make import OUTSIDE, PRIVATE, REPOSITORY, needs_mounts
@@ -43,6 +43,8 @@ def test_the_error_is_both_ours_and_the_systems():
     assert said.errno == errno.ENOSPC and str(said).startswith("the disk is full")
     assert f"see df -h {shlex.quote(str(Path.cwd()))}" in str(said)
     assert disk_error(OSError(errno.EACCES, "Permission denied"), "file") is None
+    assert "no memory" in str(shortage(RuntimeError("can't allocate read lock")))
+    assert shortage(RuntimeError("another")) is None
 
 
 @needs_mounts

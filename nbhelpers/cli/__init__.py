@@ -49,7 +49,7 @@ def main(words: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # `noisebook … | head`
         sys.stderr.close()
         return DONE
-    except (OSError, MemoryError) as error:
+    except (OSError, MemoryError, RuntimeError) as error:
         if found := shortage(error):
             return _complain(found)
         raise

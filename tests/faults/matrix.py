@@ -7,6 +7,7 @@ instances and files are as before when the next campaign has ended.
 
 import contextlib
 import fcntl
+import itertools
 import os
 import random
 import resource
@@ -24,7 +25,7 @@ from pathlib import Path
 from nbhelpers.files import opened_folder
 from nbhelpers.injection.injector import THROTTLING
 from nbhelpers.machine import kernel
-from nbhelpers.records import read
+from nbhelpers.records import append_record, read
 
 from ..processes import REPOSITORY
 from .child import CALM, SETTING, VALUE, WORKLOADS
@@ -476,17 +477,7 @@ def power_cut(draw: random.Random) -> Outcome:
     35 to 75 us after the end of the call).
     """
 
-    def mounted(place: Place) -> list[str]:
-        image, data = place.folder / "disk", place.folder / "data"
-        data.mkdir()
-        with image.open("wb") as file:
-            file.truncate(16 << 20)
-        subprocess.run(["mkfs.ext4", "-q", image], check=True)
-        subprocess.run(["mount", "-o", "loop", image, data], check=True)
-        (data / "lost+found").rmdir()
-        return []
-
-    with campaign(draw, through=mounted, answers=True) as trial:
+    with campaign(draw, through=_disk_mounted, answers=True) as trial:
         image, data = trial.place.folder / "disk", trial.place.folder / "data"
         try:
             if trial.harness.has_begun():
@@ -502,6 +493,48 @@ def power_cut(draw: random.Random) -> Outcome:
         subprocess.run(["umount", data], check=True)
         _moved(data.with_name("kept"), data)
     return trial.outcome
+
+
+def power_cut_of_records(draw: random.Random) -> Outcome:
+    """As `power_cut`, of records alone, which are appended as fast as the disk takes them."""
+    outcome = Outcome()
+    with place_of(draw) as place:
+        _disk_mounted(place)
+        image, data = place.folder / "disk", place.folder / "data"
+        reader, writer = os.pipe()
+        if not (pid := os.fork()):
+            with contextlib.suppress(OSError):
+                for number in itertools.count():
+                    append_record(data / "runs.jsonl", {"run": number})
+                    os.write(writer, b".")
+            os._exit(0)
+        time.sleep(draw.uniform(0, 0.2))
+        os.set_blocking(reader, False)
+        with opened_folder(data) as handle:
+            with contextlib.suppress(BlockingIOError):
+                outcome.acknowledged = len(os.read(reader, 1 << 16))
+            fcntl.ioctl(handle, SHUTDOWN, NO_FLUSH)
+        os.waitpid(pid, 0)
+        os.close(reader)
+        os.close(writer)
+        subprocess.run(["umount", data], check=True)
+        subprocess.run(["mount", "-o", "loop", image, data], check=True)
+        kept = read(data / "runs.jsonl")
+        outcome.lost = max(0, outcome.acknowledged - len(kept.rows)) + len(kept.damage)
+        subprocess.run(["umount", data], check=True)
+    return outcome
+
+
+def _disk_mounted(place: Place) -> list[str]:
+    """An ext4 of 16 MiB where the data go; there are no words before the command."""
+    image, data = place.folder / "disk", place.folder / "data"
+    data.mkdir()
+    with image.open("wb") as file:
+        file.truncate(16 << 20)
+    subprocess.run(["mkfs.ext4", "-q", image], check=True)
+    subprocess.run(["mount", "-o", "loop", image, data], check=True)
+    (data / "lost+found").rmdir()
+    return []
 
 
 # the mount alone is read-only, and only in a namespace of its own: others go on tracing
@@ -660,7 +693,7 @@ def kinds() -> dict[str, Callable[[random.Random], Outcome]]:
         if os.access("/sys/fs/cgroup/cpuset/tasks", os.W_OK) and (os.cpu_count() or 1) > 1:
             found["CPU taken away"] = cpu_taken_away
         if os.access("/dev/loop-control", os.W_OK) and shutil.which("mkfs.ext4"):
-            found["power cut"] = power_cut
+            found |= {"power cut": power_cut, "power cut of records": power_cut_of_records}
         if not _read_only_refused():
             found["read-only tracefs"] = read_only_tracefs
     found["clock step"] = clock_step

@@ -123,7 +123,7 @@ def _campaign(place: Place, writer: int, kind: str, n: int) -> None:
         del cell, campaign
     except NoisebookError as error:
         print(f"refused: {error}", file=sys.stderr)
-    except (OSError, MemoryError) as error:
+    except (OSError, MemoryError, RuntimeError) as error:
         if not (found := shortage(error)):
             traceback.print_exc()
         print(f"refused: {found}", file=sys.stderr)

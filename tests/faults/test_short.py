@@ -18,7 +18,7 @@ pytestmark = [
     pytest.mark.skipif(not os.access(SETTING, os.W_OK), reason="this user may not change sysctls"),
     pytest.mark.usefixtures("binaries"),
 ]
-FEW = ["SIGKILL to all"]
+FEW = ["SIGKILL to all", "power cut of records"]
 MORE = [
     "SIGKILL to harness",
     "SIGKILL after the last run",
