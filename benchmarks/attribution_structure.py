@@ -1,10 +1,12 @@
 """Attribution where the data have structure: what is claimed, and what is missed.
 
     python benchmarks/attribution_structure.py [NAME …] [--sets 20] [--first 0] [--wide 5000]
+    python benchmarks/attribution_structure.py unseen --sets 100 --first 31000
 
 A line a shape: in how many tables something was found, and whether rightly, beside the plain test
 (the strongest rank correlation of a column of numbers, by Bonferroni). In a shape of noise or of
-consequences everything found is false. `--wide` times one search of so many columns.
+consequences everything found is false. `unseen` are the ten of `_unseen_structures`. `--wide` times
+one search of so many columns.
 """
 
 import argparse
@@ -18,6 +20,7 @@ for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
 
 import numpy as np
 import pandas as pd
+from _unseen_structures import UNSEEN
 from scipy.signal import lfilter
 from scipy.stats import binomtest, spearmanr
 
@@ -272,7 +275,7 @@ CAUSES = {
     "through a period": through(periodic(12, same=True)),
     "through a trend": through(trend),
 }
-SHAPES = NOISE | CAUSES
+SHAPES = NOISE | CAUSES | UNSEEN
 
 
 def _one(task: tuple[str, int]) -> tuple[bool, bool, bool, bool, float]:
@@ -347,4 +350,5 @@ if __name__ == "__main__":
         wide(chosen.wide)
     else:
         with ProcessPoolExecutor(2) as processes:
-            study(chosen.names or list(SHAPES), chosen, processes)
+            names = list(UNSEEN) if chosen.names == ["unseen"] else chosen.names
+            study(names or [*NOISE, *CAUSES], chosen, processes)
