@@ -1,7 +1,7 @@
 """Ten structures without a cause, written after the code of attribution was done.
 
 Owns the list, in which nothing was tuned: it was committed before `explain` saw it for the first
-time. The order of measuring is that of the rows; a count that only follows the run time is no cause.
+time. Rows are in the order of measuring; a count that only follows the run time is no cause.
 """
 
 from collections.abc import Callable
@@ -78,7 +78,7 @@ def quantised(random: np.random.Generator) -> pd.DataFrame:
 
 
 def noisy_hours(random: np.random.Generator) -> pd.DataFrame:
-    """Hours of 15 runs: in some of them run time and counters spread more, around the same level."""
+    """Hours of 15 runs: in some, run time and counters spread more around the same level."""
     spread = np.exp(np.repeat(random.normal(0, 0.7, RUNS // 15), 15))[:, None]
     values = spread * random.normal(size=(RUNS, COUNTERS + 1))
     return table(100 + values[:, 0], values[:, 1:])

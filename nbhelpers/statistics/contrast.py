@@ -6,7 +6,7 @@ Owns the estimates by which `compare` judges.
 
 import numpy as np
 
-from .evidence import Estimate, Estimated, Evidence, estimate_of
+from .evidence import Estimate, Estimated, Evidence, estimate_of, satterthwaite
 from .intervals import Interval
 from .variation import FEWEST_RUNS, log_variations
 
@@ -84,10 +84,10 @@ def _contrast(
     difference = float(after.mean() - before.mean())
     if rounds_before is None or rounds_after is None:
         old, new = (_moves(side) for side in (before, after))
-        moves, smaller = np.concatenate([-old, new]), min(old.size, new.size)
-        return Estimated(
-            unit="runs", known=estimate_of(difference, moves, _welch(old, new), smaller)
-        )
+        moves, sizes = np.concatenate([-old, new]), np.array([old.size, new.size])
+        freedom = satterthwaite(np.array([old @ old, new @ new]), sizes - 1)
+        known = estimate_of(difference, moves, freedom, int(sizes.min()))
+        return Estimated(unit="runs", known=known)
     names, codes = np.unique(np.concatenate([rounds_before, rounds_after]), return_inverse=True)
     shares = np.concatenate(
         [-(before - before.mean()) / before.size, (after - after.mean()) / after.size]
@@ -100,10 +100,3 @@ def _contrast(
 def _moves(values: np.ndarray) -> np.ndarray:
     """What each value adds to the error of their mean, which is the root of their squares' sum."""
     return (values - values.mean()) / np.sqrt(values.size * (values.size - 1))
-
-
-def _welch(before: np.ndarray, after: np.ndarray) -> float:
-    """Degrees of freedom of the difference of two means, of what each value adds to it."""
-    parts = np.array([before @ before, after @ after])
-    freedoms = np.array([before.size, after.size]) - 1
-    return float(parts.sum() ** 2 / np.sum(parts**2 / freedoms)) if parts.sum() > 0 else np.nan

@@ -104,7 +104,8 @@ class Evidence:
         counts, means = np.isfinite(table).sum(axis=0), np.nanmean(table, axis=0)
         scale = 1 / np.sqrt(counts * (counts - 1)) / table.shape[1]
         moves = np.nansum((table - means) * scale, axis=1)
-        freedom = _freedom(moves, _parts(table))
+        parts = _parts(table)
+        freedom = satterthwaite(np.bincount(parts, moves**2), np.bincount(parts) - 1)
         in_order = self.units is not None
         return estimate_of(float(means.mean()), moves, freedom, in_order=in_order)
 
@@ -147,13 +148,10 @@ def _parts(table: np.ndarray) -> np.ndarray:
     return connected_components(measured.astype(int) @ measured.T, directed=False)[1]
 
 
-def _freedom(moves: np.ndarray, parts: np.ndarray) -> float:
+def satterthwaite(variances: np.ndarray, freedoms: np.ndarray) -> float:
     """Degrees of freedom of a sum of variances of independent parts (Satterthwaite 1946)."""
-    variances = np.bincount(parts, moves**2)
-    freedoms = np.bincount(parts) - 1
-    if not variances.sum() > 0:
-        return float(freedoms.sum())
-    return float(variances.sum() ** 2 / np.sum(variances**2 / freedoms))
+    total = variances.sum()
+    return float(total**2 / np.sum(variances**2 / freedoms) if total > 0 else freedoms.sum())
 
 
 def estimate_of(

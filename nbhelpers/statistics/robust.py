@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from .evidence import satterthwaite
 from .intervals import (
     Interval,
     as_values,
@@ -68,17 +69,9 @@ def _half_width(strata: Sequence[np.ndarray]) -> float:
 
     sizes = np.array([moves.size for moves in strata])
     variances = sizes / (sizes - 1) * [np.sum(moves**2) for moves in strata]
-    total = variances.sum()
-    if not total > 0:
-        return 0.0
-    freedom = np.array([_freedom(moves.size) for moves in strata])
-    degrees = total**2 / np.sum(variances**2 / freedom)
-    return float(t.ppf(0.975, degrees) * np.sqrt(total))
-
-
-def _freedom(size: int) -> int:
-    """One less than the values that a trimmed mean is made of."""
-    return size - 2 * trimmed_count(size) - 1
+    # one less than the values that a trimmed mean is made of
+    freedoms = np.array([moves.size - 2 * trimmed_count(moves.size) - 1 for moves in strata])
+    return float(t.ppf(0.975, satterthwaite(variances, freedoms)) * np.sqrt(variances.sum()))
 
 
 def trimmed_interval(values: object) -> Interval:

@@ -16,7 +16,7 @@ from ..errors import InputError, NoisebookError
 from ..measurement import Attachment, Campaign, Cell, finished, metrics, recorded_runs
 from ..mitigation.knowledge import factors
 from ..workloads import Workload
-from .graded_injection import KINDS, SHAM, Disturbed, Place, stressed, stressor_events
+from . import graded_injection as graded
 from .trials import stored_choice
 
 _STRESSOR = "stressor"
@@ -72,26 +72,24 @@ def _possible(workload: Workload, name: str, dose: float) -> tuple:
 
 def _disturbed(
     workload: Workload, levels: Mapping[str, int], amounts: Mapping[str, float]
-) -> Disturbed:
+) -> graded.Disturbed:
     """The program and what accompanies it: all factors, those of level 0 without a dose."""
-    at = Place(workload, workload.timeout_s + 1.0, busy=1.0, most=1.0)  # no run is longer
+    at = graded.Place(workload, workload.timeout_s + 1.0, busy=1.0, most=1.0)  # no run is longer
     events: list[pd.DataFrame] = []
     attachments: list[Attachment] = []
     for name in levels:
-        if name == SHAM:
+        if name == graded.SHAM:
             continue
-        options = dict(factors()[name].inject)
-        kind = options.pop("kind")
-        del options["unit"], options["doses"]
+        kind, options = graded.kind_of(factors()[name])
         dose = amounts[name] if levels[name] else None
         if kind == _STRESSOR:
-            events.append(stressor_events(at, dose, **options))
+            events.append(graded.stressor_events(at, dose, **options))
             continue
-        program, more = KINDS[kind](replace(at, most=amounts[name]), dose, **options)
+        program, more = graded.KINDS[kind](replace(at, most=amounts[name]), dose, **options)
         at = replace(at, workload=program)
         attachments += more
     if events:
-        attachments += stressed(at, pd.concat(events, ignore_index=True))[1]
+        attachments += graded.stressed(at, pd.concat(events, ignore_index=True))[1]
     return at.workload, tuple(attachments)
 
 

@@ -174,6 +174,12 @@ KINDS: Mapping[str, Callable[..., Disturbed]] = {
 }
 
 
+def kind_of(factor: Factor) -> tuple[str, dict[str, Any]]:
+    """How a factor is injected: the kind, and its arguments."""
+    options = {name: one for name, one in factor.inject.items() if name not in ("doses", "unit")}
+    return options.pop("kind"), options
+
+
 def has_helper(factor: Factor) -> bool:
     """Whether somebody else's work makes the harm, who should not compete with the program.
 
@@ -233,10 +239,8 @@ def dose_cells(factor: Factor, workload: Workload, window_s: float, busy: float)
     Unavailable
         It cannot be injected here, to this program.
     """
-    options = dict(factor.inject)
-    doses = options.pop("doses")
-    options.pop("unit")
-    make = KINDS[options.pop("kind")]
+    kind, options = kind_of(factor)
+    make, doses = KINDS[kind], factor.inject["doses"]
     at = Place(workload, window_s, busy, max(doses))
     cells = []
     for name, dose in zip(dose_names(factor), (None, *doses), strict=True):

@@ -10,7 +10,8 @@ import pytest
 
 from nbhelpers.answers import CANNOT_TELL
 from nbhelpers.measurement import finished
-from nbhelpers.studies.doses import SHAM, dosed_runs, possible_doses
+from nbhelpers.studies.doses import dosed_runs, possible_doses
+from nbhelpers.studies.graded_injection import SHAM
 from nbhelpers.workloads import Workload, binary_folder
 from tests.cells import run_cells
 from tests.shown import Shown
