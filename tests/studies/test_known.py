@@ -49,6 +49,8 @@ def test_where_no_run_was_slow_no_page_says_yes(tmp_path):
     study = handed_on(known, tmp_path)
     assert Known.read(tmp_path / FILE) == known and known.took == NO_SLOW_RUN
     assert page20(study, 1.08, noise_ms=75).answer == NOTHING
+    fast = page20(study, 0.9, noise_ms=3)
+    assert fast.answer == NOTHING and np.isnan(fast.value) and "ms less than" in fast.sentence
     for floor in (0.976, 0.9):  # undisturbed runs of today may have become faster
         replayed = Known(0.024, *UNKNOWN, Replay((1.0, 0.9, 1.1), 1.0, floor, 20))
         assert replayed.replayed == replayed.explained == NOTHING
