@@ -478,7 +478,7 @@ def power_cut(draw: random.Random) -> Outcome:
     """
 
     with campaign(draw, through=_disk_mounted, answers=True) as trial:
-        image, data = trial.place.folder / "disk", trial.place.folder / "data"
+        data = trial.place.folder / "data"
         try:
             if trial.harness.has_begun():
                 time.sleep(draw.uniform(0, 1.2))
@@ -487,8 +487,7 @@ def power_cut(draw: random.Random) -> Outcome:
                     fcntl.ioctl(handle, SHUTDOWN, NO_FLUSH)
             trial.harness.end()
         finally:
-            subprocess.run(["umount", data], check=True)
-        subprocess.run(["mount", "-o", "loop", image, data], check=True)
+            _mounted_anew(trial.place)
         shutil.copytree(data, data.with_name("kept"))
         subprocess.run(["umount", data], check=True)
         _moved(data.with_name("kept"), data)
@@ -500,7 +499,7 @@ def power_cut_of_records(draw: random.Random) -> Outcome:
     outcome = Outcome()
     with place_of(draw) as place:
         _disk_mounted(place)
-        image, data = place.folder / "disk", place.folder / "data"
+        data = place.folder / "data"
         reader, writer = os.pipe()
         if not (pid := os.fork()):
             with contextlib.suppress(OSError):
@@ -517,8 +516,7 @@ def power_cut_of_records(draw: random.Random) -> Outcome:
         os.waitpid(pid, 0)
         os.close(reader)
         os.close(writer)
-        subprocess.run(["umount", data], check=True)
-        subprocess.run(["mount", "-o", "loop", image, data], check=True)
+        _mounted_anew(place)
         kept = read(data / "runs.jsonl")
         outcome.lost = max(0, outcome.acknowledged - len(kept.rows)) + len(kept.damage)
         subprocess.run(["umount", data], check=True)
@@ -535,6 +533,14 @@ def _disk_mounted(place: Place) -> list[str]:
     subprocess.run(["mount", "-o", "loop", image, data], check=True)
     (data / "lost+found").rmdir()
     return []
+
+
+def _mounted_anew(place: Place) -> None:
+    """What is on the disk, from a copy: somebody's mount namespace may hold the first."""
+    image, data = place.folder / "disk", place.folder / "data"
+    subprocess.run(["umount", data], check=True)
+    shutil.copy(image, image.with_name("copy"))
+    subprocess.run(["mount", "-o", "loop", image.with_name("copy"), data], check=True)
 
 
 # the mount alone is read-only, and only in a namespace of its own: others go on tracing
