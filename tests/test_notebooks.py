@@ -147,3 +147,6 @@ def test_a_caption_stands_in_the_text_and_reaches_the_paper(study):
     assert record.caption == f"{caption} Chosen: run 3."
     assert caption not in shown._repr_html_()
     assert "Chosen: run 3." in shown._repr_html_()
+    theirs = FRAME.assign(seconds=[3.0, 4.0])
+    beside = study.table(FRAME, "delta", published=theirs).record.frame
+    assert beside["seconds (published)"].tolist() == [3.0, 4.0]

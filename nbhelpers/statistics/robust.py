@@ -116,7 +116,8 @@ def error_columns(values: object, target: float) -> dict[str, float]:
 
     Returns
     -------
-    `error_percent` (abs(mean / target − 1)); `ratio` (mean / target), `median_ratio` and
+    `error_percent` (abs(mean / target − 1)), from `error_low_percent` (0 where the interval of the
+    ratio holds 1) to `error_high_percent`; `ratio` (mean / target), `median_ratio` and
     `trimmed_ratio`, each with its 95 % interval (`low`, `high`; `median_ratio_low` and so on).
 
     Examples
@@ -128,8 +129,10 @@ def error_columns(values: object, target: float) -> dict[str, float]:
     sample = as_values(values)
     ratio = float(sample.mean()) / target
     ends = [bound / target for bound in bootstrap_interval(sample, "mean")]
-    columns = {"error_percent": 100 * abs(ratio - 1), "ratio": ratio}
-    columns |= dict(zip(("low", "high"), ends))
+    least, most = sorted(abs(end - 1) for end in ends)
+    errors = abs(ratio - 1), 0.0 if ends[0] <= 1 <= ends[1] else least, most
+    columns = {f"error{end}_percent": 100 * of for end, of in zip(("", "_low", "_high"), errors)}
+    columns |= dict(zip(("ratio", "low", "high"), (ratio, *ends)))
     median = Interval(float(np.median(sample)), *bootstrap_interval(sample, "median"), sample.size)
     intervals = {"median": median, "trimmed": trimmed_interval(sample)}
     return columns | {

@@ -21,6 +21,7 @@ from ...tracing import Tracer, each_trace, read_traces
 
 TRACED, UNTRACED, UNDISTURBED = "traced", "untraced", "undisturbed"
 MERGES = ("improved", "pessimistic")
+THREADS = ("raised", "slices")  # of the improved merge: how thread noise gets the CPU
 NOTHING_TRACED = (
     "none of these programs was traced with anything left to replay; make doctor says what tracing"
     " takes on this machine"
@@ -54,14 +55,15 @@ class WorstTrace:
         """Name, noise and placement of each mode of replay; the first is that of the tables.
 
         "raised" is the improved injection of section 5.2: the improved merge, with thread noise at
-        nice −20. The others replay thread noise at the nice of the trace.
+        nice −20. "slices" gives thread noise the CPU for as long as the trace says. The others
+        replay it at the nice of the trace.
         """
         improved, pessimistic = self.configs["improved"], self.configs["pessimistic"]
         return [
             ("improved", improved, "roam"),
             ("pessimistic", pessimistic, "roam"),
             ("faithful", improved, "faithful"),
-            ("raised", self.configs["raised"], "roam"),
+            *((threads, self.configs[threads], "roam") for threads in THREADS),
         ]
 
     def is_of(self, model: str, config: str) -> bool:
@@ -173,8 +175,8 @@ def _worst_of(
 def trace_configs(
     folder: Path, runs: pd.DataFrame, run: int, cell: pd.DataFrame, cell_folder: Path
 ) -> dict[str, NoiseConfig]:
-    """A run's noise less what its configuration has on average, under each merge, and with raised
-    threads; empty if nothing is left.
+    """A run's noise less what its configuration has on average, under each merge, and by how
+    threads get the CPU; empty if nothing is left.
 
     Parameters
     ----------
@@ -192,15 +194,13 @@ def trace_configs(
     delta = delta_noise(events, average, runs, run=run)
     if not (delta["duration_ns"] > 0).any():
         return {}
-    raised = NoiseConfig.from_events(delta, merge="improved", threads="raised")
-    return {merge: NoiseConfig.from_events(delta, merge=merge) for merge in MERGES} | {
-        "raised": raised
-    }
+    merged = {merge: NoiseConfig.from_events(delta, merge=merge) for merge in MERGES}
+    return merged | {how: NoiseConfig.from_events(delta, threads=how) for how in THREADS}
 
 
 def _fallback(program: str, config: NoiseConfig) -> WorstTrace:
     seconds = float(config.provenance.get("seconds", config.window_ns / 1e9))
-    configs = dict.fromkeys((*MERGES, "raised"), config)
+    configs = dict.fromkeys((*MERGES, *THREADS), config)
     return WorstTrace(program, "none", "none", 1, -1, seconds, configs)
 
 
