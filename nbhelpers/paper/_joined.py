@@ -18,6 +18,7 @@ from ..report.record import read_table
 from ._drawn import drawn_marks
 
 RECORDS = FOLDER / "beside.yml"
+NAMES = ("finding", "claim", "statement")  # columns that say what is claimed
 _INCREASE = ("increase_percent", "low_percent", "high_percent")
 
 
@@ -45,6 +46,11 @@ class JoinedTable:
     cells: int
     notes: tuple[str, ...]
     drawings: tuple[tuple[str, pd.DataFrame], ...] = ()
+
+    @property
+    def claims(self) -> list[str]:
+        """The claims that its rows are of."""
+        return [text for name in NAMES if name in self.frame for text in self.frame[name]]
 
 
 def publication_records() -> dict[str, dict[str, Any]]:

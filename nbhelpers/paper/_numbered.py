@@ -14,14 +14,13 @@ import pandas as pd
 from ..reading import read_csv
 from ..report import NO_ROWS, published_table
 from ..report.publications import FOLDER
-from ._joined import JoinedTable, saved_table
+from ._joined import NAMES, JoinedTable, saved_table
 
 RECORDS = FOLDER / "numbered.csv"
 CLAIMS = "claims"  # number of a row that stands for all claims of a published table
 COLUMNS = ["number", "shows", "ours", "n", "verdict"]
 UNJUDGED = "not judged: theirs has no number, or ours no interval"
 _COUNTS = ("runs", "rounds", "seeds", "rows")
-_NAMES = ("finding", "claim", "statement")
 
 
 def numbered_records(publication: str) -> list[dict[str, str]]:
@@ -40,7 +39,7 @@ def _expanded(row: dict[str, str]) -> Iterator[dict[str, str]]:
         return
     table = published_table(row["shows"])
     table = table.query(row["rows"]) if row["rows"] else table
-    name = next(name for name in _NAMES if name in table)
+    name = next(name for name in NAMES if name in table)
     for claim in table.drop_duplicates(name).to_dict("records"):
         place = str(claim.get("source", "")).partition(", ")[2] or "text"
         yield row | {"number": place, "shows": claim[name], "is": claim[name]}
@@ -99,7 +98,7 @@ def _judged(
     table = joined[name] if name in joined else saved_table(results, name)
     if not name or "verdict" not in table:
         return pd.DataFrame()
-    text = next((text for text in _NAMES if text in table), "")
+    text = next((text for text in NAMES if text in table), "")
     if "is" in record:
         table = table[table[text] == record["is"]]
     elif record["rows"]:
