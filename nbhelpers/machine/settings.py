@@ -58,7 +58,7 @@ class Change:
             raise
 
     def _make(self, mine: Watched, change: dict) -> None:
-        """Make a change; one that fails is not ours to undo: somebody else may have made it."""
+        """Make a change; a folder that cannot be made may be somebody else's, and is not undone."""
         try:
             with explained(f"cannot {_description(change)}", change["path"]):
                 if change["kind"] == "rmdir":
@@ -66,8 +66,9 @@ class Change:
                 else:
                     _write(change)
         except SettingError:
-            with guardian.locked(mine.folder):
-                mine.journal.drop([change])
+            if change["kind"] == "rmdir":
+                with guardian.locked(mine.folder):
+                    mine.journal.drop([change])
             raise
 
     @property
