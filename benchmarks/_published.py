@@ -19,7 +19,6 @@ from nbhelpers.workloads import binary_folder, program_path
 IDLE_SECONDS = 0.05  # short: of the machine's own noise there is less
 METHODS = {
     "replayed": "ours",
-    "losses": "ours by losses",
     "published": "published (BASELINE)",
     "authors": "published (authors' injector)",
     "again": "the hog again (chance)",

@@ -26,7 +26,6 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 import numpy as np
 import pandas as pd
 
-from nbhelpers.account import measure_edges
 from nbhelpers.measurement import Campaign, Cell, finished, metrics
 from nbhelpers.noise import NoiseConfig
 from nbhelpers.outcomes import ordinary_runs
@@ -86,7 +85,6 @@ def of_program(name: str, folder: Path, options: argparse.Namespace) -> pd.DataF
     """A row a slow run: what came back of its excess, with the interval."""
     workload, place = PROGRAMS[name](), folder / "baseline"
     recorders = [Tracer(place / "traces"), SpeedProbe(place / "speed"), *metrics("all")]
-    measure_edges(folder / "edges")
     Campaign(place, [Cell("traced", workload, attachments=recorders)], options.runs).run()
     runs = Baseline(folder)
     limits = replay_limits(folder, measure=True)

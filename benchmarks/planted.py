@@ -3,8 +3,7 @@ disturbed runs themselves.
 
 Each case is a real SCHED_FIFO hog's schedule; of some traced runs under it the one of median run
 time becomes a config, which all methods replay: ours, and the BASELINE (relative sleep, wall-clock
-spin, a process a CPU, unpinned; injector_rival.c) in the published file format. "Ours by losses"
-replays the same run as whole intervals without the CPU, ways into the kernel and out included.
+spin, a process a CPU, unpinned; injector_rival.c) in the published file format.
 --rival PATH also drives the published injector itself: PATH is `noiseinjector/cpuoccupy`, built in
 a checkout of its authors' repository (make in `common`, then in `noiseinjector`).
 
@@ -27,20 +26,18 @@ import pandas as pd
 from _c_programs import build
 from _published import METHODS, Published, idle_table, report_idle, rival_methods
 
-from nbhelpers.account import measure_edges, occupied_intervals
 from nbhelpers.injection import Injector
 from nbhelpers.injection.rules import may_realtime
 from nbhelpers.machine import doctor, online_cpus
 from nbhelpers.measurement import Campaign, Cell, calibrate, finished, recorded_runs
-from nbhelpers.noise import NoiseConfig, average_noise, delta_noise
-from nbhelpers.noise.lost_time import loss_config
+from nbhelpers.noise import NoiseConfig, average_noise
 from nbhelpers.statistics import percentile_interval
 from nbhelpers.studies.planted_anomalies import (
     planted_schedules,
     real_time_hog,
     traced_configs,
 )
-from nbhelpers.tracing import Tracer, read_traces, stolen_times
+from nbhelpers.tracing import Tracer, read_traces
 from nbhelpers.workloads import nbody
 
 REPEATS = 4000
@@ -75,24 +72,6 @@ def average_of(folder: Path) -> pd.DataFrame:
     return average_noise(read_traces(folder / "calm/traces", calm), calm)
 
 
-def loss_configs(folder: Path, configs: list[NoiseConfig]) -> list[NoiseConfig]:
-    """The same traced runs as losses: whole intervals without the CPU instead of their events."""
-    runs, average = recorded_runs(folder / "traced"), average_of(folder)
-    edges = measure_edges(folder / "edges")
-    return [
-        losses_of_run(folder, runs[runs["run"] == config.provenance["run"]], average, edges, config)
-        for config in configs
-    ]
-
-
-def losses_of_run(folder: Path, run, average, edges, config: NoiseConfig) -> NoiseConfig:
-    events = delta_noise(read_traces(folder / "traced/traces", run), average, run)
-    none = stolen_times(folder / "traced/traces", run).iloc[:0]  # no method replays the hypervisor
-    taken = occupied_intervals(events, none, edges, run)
-    losses = taken.assign(lost_ns=taken["end_ns"] - taken["start_ns"], cause="kernel")
-    return loss_config(losses, config.window_ns, provenance=config.provenance)
-
-
 def nbody_of(seconds: float):
     return lambda size: nbody(size, 20, threads=len(online_cpus()))
 
@@ -102,13 +81,12 @@ def measure(
     workload,
     schedules,
     configs: list[NoiseConfig],
-    losses: list[NoiseConfig],
     arguments: argparse.Namespace,
     program: Path,
 ) -> pd.DataFrame:
     """Finished runs of all cases; their cells end with the number of the case."""
     tables = []
-    for case, (schedule, config, loss) in enumerate(zip(schedules, configs, losses), start=1):
+    for case, (schedule, config) in enumerate(zip(schedules, configs), start=1):
         place = folder / f"case {case}"
         path = config.write_published(folder / f"case-{case}.json")
         cells = [
@@ -116,7 +94,6 @@ def measure(
             Cell("disturbed 1", workload, attachments=(real_time_hog(schedule),)),
             Cell("replayed 1", workload, noise=config.digest, attachments=(Injector(config),)),
             Cell("again 1", workload, attachments=[real_time_hog(schedule)]),
-            Cell("losses 1", workload, noise=loss.digest, attachments=[Injector(loss)]),
         ]
         cells += [
             Cell(
@@ -207,8 +184,7 @@ def main() -> None:
         workload, schedules, configs = prepare(folder, arguments)
         if arguments.idle > 1:
             report_idle(idle_table(folder, arguments, program))
-        losses = loss_configs(folder, configs)
-        runs = measure(folder, workload, schedules, configs, losses, arguments, program)
+        runs = measure(folder, workload, schedules, configs, arguments, program)
     if arguments.save:
         runs.to_csv(arguments.save, index=False)
     report(runs, configs, arguments)

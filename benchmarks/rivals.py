@@ -6,11 +6,10 @@
 slowest quarter. `turns`: false alarms of runs in turn, beside one side after the other. `rounds`:
 intervals of a ratio by whole rounds, beside scipy.stats.bootstrap of single runs. `claims`: what
 judged trials of mitigations claim, beside Welch's test of each. `choice`: where a mitigation that
-is known against the planted cause stands in our order, beside the catalogue's. `gaps`: what a
-traced loop lost, by lengths of events, occupied intervals and stolen time. `switches`: noise of
-threads where one switch in fifty is removed. `lengths`: sums of net and of gross lengths. `merge`:
-ordinary noise that stays ordinary. `records`: changed bytes and lost lines of recorded files that
-are noticed.
+is known against the planted cause stands in our order, beside the catalogue's. `switches`: noise
+of threads where one switch in fifty is removed. `lengths`: sums of net and of gross lengths.
+`merge`: ordinary noise that stays ordinary. `records`: changed bytes and lost lines of recorded
+files that are noticed.
 
 Data are made here (seeds of 900,000 and more) or recorded (data/recorded). Intervals are 95 %
 (Wilson). A minute or two each.
@@ -36,11 +35,8 @@ from scipy.stats import bootstrap, gaussian_kde, ttest_ind
 from statsmodels.stats.proportion import proportion_confint
 
 from nbhelpers import records
-from nbhelpers.account import measure_edges, occupied_intervals
-from nbhelpers.account.gaps import explained_gaps
-from nbhelpers.account.loop import LoopRun
 from nbhelpers.attribution import find_cutoff
-from nbhelpers.measurement import finished, recorded_runs
+from nbhelpers.measurement import recorded_runs
 from nbhelpers.mitigation import explain_factor, mitigations
 from nbhelpers.mitigation._autopilot import wanted_mitigations
 from nbhelpers.mitigation.report import found_factors
@@ -294,51 +290,6 @@ def choice(sets: int) -> None:
 # --------------------------------------------------------------------------------------------------
 
 
-def gaps(sets: int) -> None:
-    """What each run of the traced loop lost in gaps of which anything was recorded, and what the
-    records credit; then the hypervisor's part, beside /proc/stat.
-    """
-    edges = measure_edges(RECORDED / "10-trace-collection" / "edges", recorded_only=True)
-    folder = RECORDED / "37-worst-runs" / "loop"
-    credited, taken = [], []
-    runs = finished(recorded_runs(folder))
-    for run, steal_s in zip(runs["run"], runs["steal_s"]):
-        loop = LoopRun(int(run), folder)
-        events, stolen = loop.while_watched(loop.events), loop.while_watched(loop.stolen)
-        seen = explained_gaps(loop.detours, events, stolen)
-        recorded = seen["kernel_ns"] + seen["stolen_ns"] > 0
-        beyond = seen["duration_ns"] - seen["kernel_ns"]
-        occupied = occupied_intervals(events, stolen, edges)
-        credited.append(
-            {
-                "seen": seen.loc[recorded, "duration_ns"].sum(),
-                "gross lengths": (events["end_ns"] - events["start_ns"]).sum(),
-                "net lengths": events["duration_ns"].sum(),
-                "net lengths, stolen time": events["duration_ns"].sum()
-                + stolen["duration_ns"].sum(),
-                "occupied intervals": (occupied["end_ns"] - occupied["start_ns"]).sum(),
-            }
-        )
-        taken.append(
-            {
-                "seen": beyond[beyond >= 30_000].sum(),
-                "stolen time": stolen["duration_ns"].sum(),
-                "/proc/stat": steal_s * 1e9,
-            }
-        )
-    what = "gaps with a record", "what gaps have beyond the kernel's events, from 30 us on"
-    for title, rows in zip(what, (credited, taken)):
-        table = pd.DataFrame(rows)
-        seen_ns = table.pop("seen")
-        print(f"{len(table)} runs of a traced loop, {title}: {seen_ns.sum() / 1e6:.1f} ms")
-        for name, found in table.items():
-            off = (found - seen_ns).abs() / 1e6
-            print(
-                f"{name:<26}{found.sum() / seen_ns.sum():.1%}; of a run off by"
-                f" {off.mean():.2f} ms of {seen_ns.mean() / 1e6:.2f}"
-            )
-
-
 def _as_recorded(raw: pd.DataFrame) -> InferredSwitches:
     return InferredSwitches(raw[raw["event"] != WAKE], 0, 0)
 
@@ -471,7 +422,6 @@ BENCHMARKS = {
     "rounds": rounds,
     "claims": claims,
     "choice": choice,
-    "gaps": gaps,
     "switches": switches,
     "lengths": lengths,
     "merge": merge,

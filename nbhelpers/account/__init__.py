@@ -1,7 +1,5 @@
 """The account: who had the time of a run, and where a slow run lost its time.
 
-`measure_edges` measures what an interruption costs beyond its records, `occupied_intervals` says
-from when to when a program was without its CPU.
 `owned_ms` says who had the time of each run's critical path, by name.
 `owned_and_lost` also says when a run lost time that a replay can take away again.
 """
@@ -11,8 +9,6 @@ from typing import TYPE_CHECKING
 from .. import lazily
 
 if TYPE_CHECKING:
-    from .edges import measure_edges
-    from .occupied import occupied_intervals
     from .owned import owned_and_lost, owned_ms
 else:
     __all__, __getattr__, __dir__ = lazily(__name__)

@@ -1,6 +1,7 @@
-"""Gaps that the traced loop saw, each with the events within it.
+"""Gaps that a loop saw on every CPU while tracepoints were recorded, each with what was recorded
+within it.
 
-Owns the matching.
+Owns the loop's campaign and the matching.
 """
 
 from pathlib import Path
@@ -9,10 +10,15 @@ import numpy as np
 import pandas as pd
 
 from ..empty import because
-from .loop import NO_TRACEPOINTS, LoopRun, run_traced_loop
+from ..measurement import Campaign, Cell, finished, metrics
+from ..tracing.campaign import recording_of
+from ..tracing.detours import DetourTracer, detour_workload, read_detours_run
+from ..tracing.tracer import Tracer
 
-INTERRUPTS, SWITCH, HYPERVISOR = "interrupts", "switch", "hypervisor"
-CLASSES = (INTERRUPTS, SWITCH, HYPERVISOR)
+NO_TRACEPOINTS = (
+    "the loop needs tracepoints recorded at the same time, and this machine or user has none; make"
+    " doctor says why"
+)
 
 
 def loop_gaps(
@@ -23,8 +29,14 @@ def loop_gaps(
 
     Parameters
     ----------
-    folder, runs, seconds, recorded_only
-        Folder, number of runs, seconds of a loop, and whether only to read; see `run_traced_loop`.
+    folder
+        Folder for runs, gaps and traces.
+    runs
+        Number of runs of the loop.
+    seconds
+        Undisturbed time that a loop needs.
+    recorded_only
+        True: read what was recorded.
 
     Returns
     -------
@@ -39,17 +51,25 @@ def loop_gaps(
     LostEvents
         A trace or the loop had no room.
     """
-    table = run_traced_loop(folder, runs, seconds, recorded_only)
-    loops = [LoopRun(int(run), Path(folder)) for run in table["run"]]
-    found = [
-        explained_gaps(loop.detours, loop.events, loop.stolen).assign(run=loop.run)
-        for loop in loops
-    ]
-    looped = pd.DataFrame({"run": table["run"], "loop_s": [loop.loop_ns / 1e9 for loop in loops]})
-    looped["steal_s"] = table["steal_s"] if len(table) else 0.0
+    folder = Path(folder)
+    workload = detour_workload(seconds, folder)
+    cell, looped, found = Cell("loop", workload), [], []
+    tracer = None if recorded_only else Tracer(folder / "traces")
+    if tracer:
+        recorders = (tracer, DetourTracer(folder, prefix="loop"))
+        cell = Cell("loop", workload, attachments=(*recorders, *metrics("kernel")))
+    if not tracer or tracer.source == "tracepoints":
+        done = finished(Campaign(folder, [cell], runs=runs, recorded_only=recorded_only).run())
+        for run, steal_s in zip(done["run"], done["steal_s"]):
+            detours = read_detours_run(folder / f"run-{run:06d}.detours.gz")
+            watched = detours.attrs["watched"].values()
+            looped.append((run, sum(last - first for first, last in watched) / 1e9, steal_s))
+            recording = recording_of(folder / "traces", run)
+            found.append(explained_gaps(detours, *recording).assign(run=run))
     columns = ["run", "cpu", "start_ns", "duration_ns", "kernel_ns", "stolen_ns"]
     gaps = pd.concat(found)[columns] if found else pd.DataFrame(columns=columns, dtype=float)
-    return because(looped, NO_TRACEPOINTS), gaps.reset_index(drop=True)
+    loops = pd.DataFrame(looped, columns=["run", "loop_s", "steal_s"])
+    return because(loops, NO_TRACEPOINTS), gaps.reset_index(drop=True)
 
 
 def explained_gaps(
@@ -110,53 +130,3 @@ def _within(gaps: pd.DataFrame, events: pd.DataFrame) -> np.ndarray:
             else:
                 result[low:high] += overlap * (net / max(end - start, 1))
     return result
-
-
-def gaps_with_events(loop: LoopRun) -> pd.DataFrame:
-    """Each gap that holds an event of the kernel, and how far its ends are from the records.
-
-    Returns
-    -------
-    One row a gap: `run`, `cpu`, `start_ns`, `end_ns`; `events` (count), `net_ns` (their net
-    lengths), `first_ns` (net length of the first one), `begins_with_interrupt`, `switch` (a thread
-    is among them), `stolen_ns` (of the hypervisor); `in_ns` (begin of the gap to the first record),
-    `between_ns` (first record to last, less `net_ns`), `out_ns` (last record to the end of the
-    gap). The loop may show a gap a little shorter than its records: then a way is negative.
-    """
-    events = loop.while_watched(loop.events)
-    parts = [
-        _matched(gaps, events[events["cpu"] == cpu])
-        for cpu, gaps in explained_gaps(loop.detours, events, loop.stolen).groupby("cpu")
-    ]
-    return pd.concat(parts, ignore_index=True).assign(run=loop.run) if parts else pd.DataFrame()
-
-
-def _matched(gaps: pd.DataFrame, events: pd.DataFrame) -> pd.DataFrame:
-    gaps = gaps.sort_values("start_ns", ignore_index=True)
-    events = events.sort_values(["start_ns", "end_ns"], kind="stable")
-    middle_ns = (events["start_ns"].to_numpy() + events["end_ns"].to_numpy()) // 2
-    place = np.searchsorted(gaps["start_ns"].to_numpy(), middle_ns, side="right") - 1
-    inside = (place >= 0) & (middle_ns <= gaps["end_ns"].to_numpy()[np.maximum(place, 0)])
-    held = _held(events[inside], place[inside])
-    table = gaps.loc[held.index, ["cpu", "start_ns", "end_ns", "stolen_ns"]].join(held)
-    return table.assign(
-        in_ns=table["from_ns"] - table["start_ns"],
-        between_ns=table["to_ns"] - table["from_ns"] - table["net_ns"],
-        out_ns=table["end_ns"] - table["to_ns"],
-    ).drop(columns=["from_ns", "to_ns"])
-
-
-def _held(events: pd.DataFrame, place: np.ndarray) -> pd.DataFrame:
-    """The events of each gap, one row a gap."""
-    table = events[["start_ns", "end_ns", "duration_ns"]].assign(
-        place=place, thread=(events["kind"] == "thread").to_numpy()
-    )
-    return table.groupby("place").agg(
-        from_ns=("start_ns", "min"),
-        to_ns=("end_ns", "max"),
-        events=("duration_ns", "size"),
-        net_ns=("duration_ns", "sum"),
-        first_ns=("duration_ns", "first"),
-        begins_with_interrupt=("thread", lambda threads: not threads.iloc[0]),
-        switch=("thread", "any"),
-    )

@@ -1,6 +1,5 @@
 """The account of traced runs by owners, from the files that were recorded."""
 
-from collections.abc import Mapping
 from itertools import islice
 from pathlib import Path
 
@@ -10,13 +9,19 @@ from ..measurement import region_seconds
 from ..speed import read_waits
 from ..speed.ruler import slowness
 from ..tracing.campaign import EVENTS, OWNERS, STATES, STOLEN, each_recording
-from .edges import Edges
-from .losses import joined_losses, longer_calls, taken_times
-from .owners import owners_of_path, with_speed, without_cpu
+from .owners import LATENCY, owned_pieces, owners_of_path, with_speed, without_cpu
 from .path import BARRIER, PROGRAM, UNSEEN, critical_path
 
 TOGETHER = 20  # runs in memory at a time
 FEWEST = 8  # runs, or the same calls of others say nothing
+LOST = ["run", "cpu", "start_ns", "end_ns", "lost_ns", "cause"]
+# part of the critical path -> cause of the losses that a replay can take away
+CAUSE_OF = {
+    "taken": "kernel",
+    "runnable": "kernel",
+    "hypervisor": "hypervisor",
+    "slower": "slower",
+}
 
 
 def owned_ms(
@@ -52,7 +57,6 @@ def owned_and_lost(
     folder: str | Path,
     runs: pd.DataFrame,
     speed: str | Path | None = None,
-    edges: Edges | None = None,
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Who had the time of each run, and when it was lost, from one reading of the recordings.
 
@@ -60,16 +64,14 @@ def owned_and_lost(
     ----------
     folder, runs, speed
         As for `owned_ms`.
-    edges
-        Length of the ways into the kernel and out (`measure_edges`); None: the second has no rows.
 
     Returns
     -------
-    `owned_ms`, and one row an interval and CPU in which time was lost that a replay can take away
-    again: `run`, `cpu`, `start_ns`, `end_ns`, `lost_ns`, `cause` (kernel, hypervisor, slower).
-    Intervals without the CPU are lost whole, their ways in and out included. Calls that took longer
-    lose what they took beyond ordinary runs' same calls. No rows where the runs were not recorded
-    by tracepoints; no slower calls without marks, or with less than 8 runs.
+    `owned_ms`, and its pieces that a replay can take away again: `run`, `cpu`, `start_ns`,
+    `end_ns`, `lost_ns`, `cause` (kernel, hypervisor, slower). They are on the critical path, so
+    that at a time one CPU loses, and their sum is that of the account; what calls took less than in
+    ordinary runs is negative. No rows where the runs were not recorded by tracepoints; no slower
+    calls without marks, or with less than 8 runs.
 
     Raises
     ------
@@ -78,28 +80,28 @@ def owned_and_lost(
     """
     marked = speed if _has_marks(runs) else None
     waits = None if marked is None else read_waits(marked, runs)
-    recordings, throttled_ns = each_recording(folder, runs), _throttled_ns(runs)
-    found, lost, ran = [], [], []
+    recordings, found = each_recording(folder, runs), []
     while batch := list(islice(recordings, TOGETHER)):
         states, events, stolen, had = (
             pd.concat([one[name] for one in batch], ignore_index=True)
             for name in (STATES, EVENTS, STOLEN, OWNERS)
         )
-        found.append(_of_runs(states, events, stolen, had, waits, throttled_ns))
-        if edges is not None:
-            lost.append(taken_times(states, events, stolen, had, edges, runs))
-            ran.append(states.query("state == 'running'")[["run", "thread", "start_ns", "cpu"]])
+        of_batch = None if waits is None else waits[waits["run"].isin(states["run"])]
+        path = critical_path(states, of_batch)
+        without = without_cpu(states.head(0) if waits is None else states, events, stolen)
+        found.append((owned_pieces(path, had, events, stolen), without))
     if not found:
         nobody = pd.MultiIndex.from_arrays([[], []], names=["part", "owner"])
         nothing = pd.DataFrame(index=pd.Index(runs["run"], name="run"), columns=nobody, dtype=float)
-        return nothing, joined_losses([])
-    owned, path, without = (pd.concat(parts, ignore_index=True) for parts in zip(*found))
+        return nothing, pd.DataFrame(columns=LOST)
+    pieces, without = (pd.concat(parts, ignore_index=True) for parts in zip(*found))
     if marked is not None and len(runs) >= FEWEST:
-        slower = slowness(marked, runs, without)
-        owned = with_speed(owned, path, slower)
-        lost += [longer_calls(slower, pd.concat(ran))] if ran else []
+        pieces = with_speed(pieces, slowness(marked, runs, without))
+    owned = owners_of_path(pieces, _throttled_ns(runs))
     wide = owned.pivot_table("ns", "run", ["part", "owner"], "sum", fill_value=0.0) / 1e6
-    return wide.reindex(runs["run"]).fillna(0.0), joined_losses(lost)
+    lost = pieces[pieces["part"].isin(CAUSE_OF) & (pieces["owner"] != LATENCY)]
+    lost = lost.assign(lost_ns=lost["ns"].round(), cause=lost["part"].map(CAUSE_OF))
+    return wide.reindex(runs["run"]).fillna(0.0), lost[LOST]
 
 
 def _has_marks(runs: pd.DataFrame) -> bool:
@@ -141,23 +143,6 @@ def owned_by_threads(
     table = pd.DataFrame(parts, index=runs.index)
     table["computing", PROGRAM] = (region_ms - table.sum(axis=1)).clip(lower=0)
     return table.rename_axis(columns=["part", "owner"])
-
-
-def _of_runs(
-    of_threads: pd.DataFrame,
-    events: pd.DataFrame,
-    stolen: pd.DataFrame,
-    had: pd.DataFrame,
-    waits: pd.DataFrame | None,
-    throttled_ns: Mapping[int, float],
-) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
-    """The owners of the runs' paths, the paths, and when their threads were without their CPU."""
-    runs = of_threads["run"].unique()
-    path = critical_path(of_threads, None if waits is None else waits[waits["run"].isin(runs)])
-    quota_ns = {run: throttled_ns[run] for run in runs if run in throttled_ns}
-    owned = owners_of_path(path, had, events, stolen, quota_ns)
-    without = without_cpu(of_threads.head(0) if waits is None else of_threads, events, stolen)
-    return owned, path, without
 
 
 def _throttled_ns(runs: pd.DataFrame) -> dict[int, float]:

@@ -12,7 +12,8 @@ import pandas as pd
 
 from .path import PROGRAM
 
-OWNED = {"run": "int64", "part": "str", "owner": "str", "ns": "float64"}
+PIECES = dict.fromkeys(("run", "cpu", "thread", "start_ns", "end_ns"), "int64")
+PIECES |= {"part": "str", "owner": "str", "ns": "float64"}
 LATENCY, QUOTA, OWN, SAME_CALLS = "idle CPU", "quota", "own thread ", "the same calls"
 AT_HOME = 0.01  # of a thread's time on CPUs; where it ran less, it was before it was pinned
 TAKEN = ("taken", "runnable", "hypervisor", QUOTA, "stopped")  # parts that others had
@@ -23,14 +24,10 @@ COMPUTED = {  # parts without an owner's name, and what is said of them
 }
 
 
-def owners_of_path(
-    path: pd.DataFrame,
-    cpu_owners: pd.DataFrame,
-    events: pd.DataFrame,
-    stolen: pd.DataFrame,
-    throttled_ns: Mapping[int, float] | None = None,
+def owned_pieces(
+    path: pd.DataFrame, cpu_owners: pd.DataFrame, events: pd.DataFrame, stolen: pd.DataFrame
 ) -> pd.DataFrame:
-    """Who had the time of each run's critical path.
+    """Who had the time of each piece of each run's critical path.
 
     Parameters
     ----------
@@ -42,16 +39,15 @@ def owners_of_path(
         Noise events (`read_traces`), of which interrupts, softirqs and NMIs count here.
     stolen
         What the hypervisor took (`stolen_times`); may have no rows.
-    throttled_ns
-        How long each run's control group was kept from running by its quota, run → ns.
 
     Returns
     -------
-    One row a run, part and owner: `run`, `part`, `owner`, `ns`; the sum over a run is the length
-    of its path. What a thread of another name than the program's first one computes has this name
-    (a process that it started). While a thread is runnable the owner is the quota, as long as it
-    held in sum, then who had its CPU, or the idle CPU. Where the program's threads share a CPU it
-    is who had another one of its CPUs meanwhile.
+    One row a piece and owner: `run`, `cpu`, `thread` (who computed), `start_ns`, `end_ns`, `part`,
+    `owner`, `ns` (what of it this owner had); the sum over a run is the length of its path. What a
+    thread of another name than the program's first one computes has this name (a process that it
+    started). While a thread is runnable the owner is who had its CPU, or the idle CPU. Where the
+    program's threads share a CPU it is who had another one of its CPUs meanwhile; `cpu` is that one
+    then.
     """
     computing = path["part"] == "computing"
     runnable = path["part"] == "runnable"
@@ -65,11 +61,30 @@ def owners_of_path(
     rest = _less(whole[computing], [taken, lost])
     rest = rest.assign(owner=_computed_in(rest, cpu_owners))
     unseen = _less(whole[runnable], [had]).assign(owner=LATENCY)
-    columns = ["run", "part", "owner", "ns"]
     parts = [rest, unseen, had.assign(part="runnable"), taken, lost, whole[~computing & ~runnable]]
-    table = pd.concat([part[columns] for part in parts], ignore_index=True)
-    table = table.groupby(columns[:3], as_index=False)["ns"].sum()
-    return _with_quota(table[table["ns"] > 0], throttled_ns or {}).astype(OWNED)
+    table = pd.concat([part.reindex(columns=list(PIECES), fill_value=0) for part in parts])
+    return table[table["ns"] > 0].astype(PIECES).reset_index(drop=True)
+
+
+def owners_of_path(
+    pieces: pd.DataFrame, throttled_ns: Mapping[int, float] | None = None
+) -> pd.DataFrame:
+    """Who had the time of each run's critical path: the sums of its pieces.
+
+    Parameters
+    ----------
+    pieces
+        `owned_pieces`, or these `with_speed`.
+    throttled_ns
+        How long each run's control group was kept from running by its quota, run → ns. It has what
+        a thread waited for a CPU first, as long as it held in sum.
+
+    Returns
+    -------
+    One row a run, part and owner: `run`, `part`, `owner`, `ns`.
+    """
+    table = pieces.groupby(["run", "part", "owner"], as_index=False)["ns"].sum()
+    return _with_quota(table, throttled_ns or {})
 
 
 def _computed_in(pieces: pd.DataFrame, cpu_owners: pd.DataFrame) -> pd.Series:
@@ -98,46 +113,45 @@ def without_cpu(states: pd.DataFrame, events: pd.DataFrame, stolen: pd.DataFrame
     return pd.concat([states[~runs], *whose])[columns].astype("int64")
 
 
-def with_speed(owned: pd.DataFrame, path: pd.DataFrame, slower: pd.DataFrame) -> pd.DataFrame:
+def with_speed(pieces: pd.DataFrame, slower: pd.DataFrame) -> pd.DataFrame:
     """Split what was computed by the speed of fixed work.
 
     Parameters
     ----------
-    owned
-        `owners_of_path`.
-    path
-        The critical path that it is of.
+    pieces
+        `owned_pieces`.
     slower
         By what factor the calls of functions took longer (`nbhelpers.speed.ruler.slowness`).
 
     Returns
     -------
-    `owned`, where a run's computing is split: `slower`, what the same calls took longer (negative:
-    shorter) than in ordinary runs; `work`, what they take there; `computing`, outside of them.
+    `pieces`, where each that was computed is split: `slower`, what the same calls took longer
+    (negative: shorter) than in ordinary runs; `work`, what they take there; `computing`, outside of
+    them.
     """
-    pieces = path[path["part"] == "computing"]
-    calls = _shared(pieces, slower.assign(owner="", ns=slower["busy_ns"]), "thread")
+    is_computed = pieces["part"] == "computing"
+    computed = pieces[is_computed]
+    calls = _shared(computed, slower.assign(owner="", ns=slower["busy_ns"]), "thread")
     if calls.empty:
-        return owned
+        return pieces
     calls = calls.assign(
         slow=calls["ns"] * (1 - 1 / calls["factor"]), covered=calls["end_ns"] - calls["start_ns"]
     )
-    sums = calls.groupby("piece")[["ns", "slow", "covered"]].sum()
-    pieces = pieces.assign(ns=pieces["end_ns"] - pieces["start_ns"]).join(
-        sums.rename(columns={"ns": "busy"})
-    )
+    sums = calls.groupby("piece")[["ns", "slow", "covered"]].sum().reindex(computed.index)
     # calls of nested functions overlap
-    work = pieces["covered"].clip(upper=pieces["ns"]).fillna(0)
-    slow = (work * pieces["slow"] / pieces["busy"]).fillna(0)
-    by_run = pd.DataFrame({"whole": pieces["ns"], "slower": slow, "work": work - slow})
-    by_run = by_run.groupby(pieces["run"]).sum()
-    is_computing = owned["part"] == "computing"
-    net = owned[is_computing].groupby("run")["ns"].sum()
-    shares = by_run[["slower", "work"]].div(by_run["whole"], axis=0).mul(net, axis=0)
-    split = shares.assign(computing=net - shares.sum(axis=1)).rename_axis(columns="part")
-    rows = split.stack().rename("ns").reset_index()
-    rows["owner"] = np.where(rows["part"] == "slower", SAME_CALLS, PROGRAM)
-    return pd.concat([owned[~is_computing], rows[rows["ns"] != 0]]).astype(OWNED)
+    length_ns = computed["end_ns"] - computed["start_ns"]
+    in_calls = computed["ns"] * (sums["covered"] / length_ns).clip(upper=1).fillna(0)
+    scale = (in_calls / sums["ns"]).fillna(0)
+    slow = calls["slow"] * calls["piece"].map(scale)
+    calls = calls.assign(ns=slow, cpu=calls["piece"].map(computed["cpu"]))
+    work = in_calls - slow.groupby(calls["piece"]).sum().reindex(computed.index).fillna(0)
+    split = [
+        calls.assign(part="slower", owner=SAME_CALLS)[list(PIECES)],
+        computed.assign(part="work", ns=work),
+        computed.assign(ns=computed["ns"] - in_calls),
+    ]
+    split = [rows[rows["ns"] != 0] for rows in split]
+    return pd.concat([pieces[~is_computed], *split], ignore_index=True).astype(PIECES)
 
 
 def _had(runnable: pd.DataFrame, cpu_owners: pd.DataFrame) -> pd.DataFrame:
@@ -152,32 +166,6 @@ def _had(runnable: pd.DataFrame, cpu_owners: pd.DataFrame) -> pd.DataFrame:
     own = own.assign(ns=left.clip(lower=0), owner=OWN + own["owner"].astype(str))
     others = others.assign(owner=others["owner"].mask(others["owner"] == "idle", LATENCY))
     return pd.concat([others, elsewhere, own], ignore_index=True)
-
-
-def held_elsewhere(
-    runnable: pd.DataFrame, cpu_owners: pd.DataFrame, occupied: pd.DataFrame
-) -> pd.DataFrame:
-    """When others had a CPU on which no thread was, while the program's threads shared the rest.
-
-    Parameters
-    ----------
-    runnable
-        When threads of the program were ready: `run`, `thread`, `cpu`, `start_ns`, `end_ns`.
-    cpu_owners
-        Who had each CPU.
-    occupied
-        When a CPU was taken from a thread (`occupied_intervals`), which is lost anyway.
-
-    Returns
-    -------
-    One row an interval: `run`, `cpu` (the one that was held), `start_ns`, `end_ns`, `ns` (what the
-    threads that shared lost by it).
-    """
-    held = _sharing(runnable.reset_index(drop=True), cpu_owners)[1].reset_index(drop=True)
-    taken = occupied.assign(owner="", ns=occupied["end_ns"] - occupied["start_ns"])
-    both = _shared(held, taken).groupby("piece")["ns"].sum().reindex(held.index).fillna(0)
-    length_ns = (held["end_ns"] - held["start_ns"]).clip(lower=1)
-    return held.assign(ns=held["ns"] * (1 - both / length_ns).clip(lower=0))
 
 
 def _sharing(

@@ -30,19 +30,22 @@ _KINDS = {"kernel": "irq"}  # what is not the kernel's is the hardware's
 def loss_config(
     losses: pd.DataFrame,
     window_ns: int,
+    cpus: Collection[int],
     *,
     shortest_ns: int = SHORTEST_NS,
     provenance: Mapping | None = None,
 ) -> NoiseConfig:
-    """Turn what a run lost into noise that takes the same from each CPU in each 10 ms.
+    """Turn what a run's critical path lost into noise that takes the same in each 10 ms.
 
     Parameters
     ----------
     losses
-        Losses of one run, a row each: `cpu`, `start_ns`, `end_ns`, `lost_ns`, `cause`. Times taken
-        from the same interval by several causes add up.
+        Losses of one run, a row each: `start_ns`, `end_ns`, `lost_ns`, `cause`. Times taken from
+        the same interval by several causes add up.
     window_ns
         Length of the run.
+    cpus
+        CPUs of the program: all of them stop together.
     shortest_ns
         The shortest event that this machine can inject (`Overheads.shortest_us`).
     provenance
@@ -60,26 +63,29 @@ def loss_config(
 
     Notes
     -----
+    What the critical path lost, the program lost, whichever CPU it was on. So all its CPUs stop: a
+    thread that is stopped alone moves to another CPU, or others wait for it anyway. Of 10 recorded
+    slow runs, replays whose events stopped both CPUs together cost 0.87 to 0.99 of their length (4
+    runs), those on a CPU at a time 0.59 to 0.80 (6 runs; 15 rounds each).
+
     Time that the kernel or the hypervisor took becomes one event where it was taken. Slow phases,
-    and what is shorter than `shortest_ns`, become bursts about the points of one grid for all CPUs:
-    a phase that slowed all CPUs stops them together. Bursts that would be too short become rarer
-    and longer; a sum that is too short for one waits for the next interval. A burst and an event
-    that overlap become one, as long as both.
+    and what is shorter than `shortest_ns`, become bursts. Bursts that would be too short become
+    rarer and longer; a sum that is too short for one waits for the next interval. A burst and an
+    event that overlap become one, as long as both.
     """
     _check(losses)
     inside = _inside(losses, window_ns)
-    rows = [
-        (cpu, *event)
-        for cpu, part in inside.groupby("cpu")
-        for event in _of_cpu(part, window_ns, shortest_ns)
-    ]
-    events = pd.DataFrame(rows, columns=["cpu", "start_ns", "duration_ns", "cause"])
+    taken, spread = _apart(inside, shortest_ns)
+    rows = [*zip(taken["start_ns"], taken["lost_ns"], taken["cause"])]
+    rows += _bursts(spread, window_ns, shortest_ns)
+    events = pd.DataFrame(rows, columns=["start_ns", "duration_ns", "cause"])
     events["kind"] = events["cause"].map(lambda cause: _KINDS.get(cause, "hardware"))
     events["source"] = events.pop("cause").str.replace("_", " ")
+    events = events.merge(pd.DataFrame({"run": 0, "cpu": sorted(cpus)}), how="cross")
     lost_ns = int(inside["lost_ns"].sum())
     facts = {"lost_ns": lost_ns, "left_out_ns": int(losses["lost_ns"].sum()) - lost_ns}
     facts |= provenance or {}
-    return NoiseConfig.from_events(events.assign(run=0), window_ns=window_ns, provenance=facts)
+    return NoiseConfig.from_events(events, window_ns=window_ns, provenance=facts)
 
 
 def _check(losses: pd.DataFrame) -> None:
@@ -100,15 +106,6 @@ def _inside(losses: pd.DataFrame, window_ns: int) -> pd.DataFrame:
     lost_ns = (losses["lost_ns"] * share).clip(upper=end_ns - start_ns).round().astype(np.int64)
     inside = losses.assign(start_ns=start_ns, end_ns=end_ns, lost_ns=lost_ns)[list(COLUMNS)]
     return inside[(end_ns > start_ns) & (lost_ns > 0)].astype({"cause": str})
-
-
-def _of_cpu(
-    losses: pd.DataFrame, window_ns: int, shortest_ns: int
-) -> Iterator[tuple[int, int, str]]:
-    """Start, length and cause of each event and burst."""
-    taken, spread = _apart(losses, shortest_ns)
-    yield from zip(taken["start_ns"], taken["lost_ns"], taken["cause"])
-    yield from _bursts(spread, window_ns, shortest_ns)
 
 
 def _apart(losses: pd.DataFrame, shortest_ns: int) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -227,14 +224,14 @@ def replayable_shares(
     -------
     One row a cause, and one for what is unexplained: `cause`, `lost_ms`, `replayable_ms`, `share`
     (replayable part of the excess), `means` (events, bursts or nothing), `why` (of what cannot be
-    replayed). What counts is the CPU that lost most in each 10 ms: the others wait for it at the
-    next barrier. `unexplained` is the rest of the excess, below 0 where more was lost than that.
+    replayed). `unexplained` is the rest of the excess, below 0 where more was lost than that.
     """
     require_columns(losses, COLUMNS, "losses")
     inside = _inside(losses, window_ns)
-    lost_ms = _of_slowest_cpu(inside) / 1e6
-    kept = inside[inside.groupby("cpu")["lost_ns"].transform("sum") >= shortest_ns]
-    replayable_ms = _of_slowest_cpu(kept) / 1e6 if realtime else lost_ms * 0
+    sums_ms = inside.groupby("cause")["lost_ns"].sum() / 1e6
+    lost_ms = sums_ms.reindex(list(CAUSES), fill_value=0.0)
+    enough = realtime and lost_ms.sum() * 1e6 >= shortest_ns
+    replayable_ms = lost_ms * enough
     why = "shorter than any event here" if realtime else "SCHED_FIFO is not permitted"
     rows = [
         _share(cause, lost_ms[cause], replayable_ms[cause], excess_ns / 1e6, why)
@@ -256,41 +253,6 @@ def _share(cause: str, lost_ms: float, replayable_ms: float, excess_ms: float, w
         "means": means if replayable_ms > 0 else "nothing",
         "why": why if replayable_ms < lost_ms else "",
     }
-
-
-def _of_slowest_cpu(losses: pd.DataFrame) -> pd.Series:
-    """Loss by cause, in each interval that of the CPU that lost most there; ns."""
-    parts = _parts(losses)
-    sums = parts.pivot_table("lost_ns", ["interval", "cpu"], "cause", "sum", fill_value=0.0)
-    slowest = sums.sum(axis=1).groupby("interval").idxmax() if len(sums) else []
-    return sums.loc[slowest].sum().reindex(list(CAUSES), fill_value=0.0)
-
-
-def as_on_path(losses: pd.DataFrame, path_ms: pd.DataFrame) -> pd.DataFrame:
-    """Reduce the losses of runs to what their critical paths lost.
-
-    A CPU that others have for 100 ms costs a program less where its threads share the other CPUs.
-
-    Parameters
-    ----------
-    losses
-        Losses of runs: `run` and the columns of `loss_config`.
-    path_ms
-        What the critical path of each run lost, in ms: a row a run, a column a cause.
-
-    Returns
-    -------
-    The same rows. In each run and cause the CPU that loses most in each 10 ms loses in sum what the
-    path lost, at most as much as before.
-    """
-    parts = []
-    for run, part in losses.groupby("run"):
-        most_ms = _of_slowest_cpu(part) / 1e6
-        share = (path_ms.loc[run] / most_ms.where(most_ms > 0)).clip(0, 1)
-        lost_ns = part["lost_ns"] * part["cause"].map(share).astype(float).fillna(1.0)
-        parts.append(part.assign(lost_ns=lost_ns.round().astype(np.int64)))
-    left = pd.concat(parts) if parts else losses
-    return left[left["lost_ns"] > 0]
 
 
 def cause_name(cause: str) -> str:
@@ -359,9 +321,11 @@ def _less(part: pd.DataFrame, typical_ns: float, is_slow: bool) -> pd.DataFrame:
 
 
 def _level(lost: np.ndarray, weight: np.ndarray, less: float) -> float:
-    """The level at which all that is below it, Σ min(lost, level × weight), is `less`."""
+    """The level from 0 on at which all that is below it, Σ min(lost, level × weight), is `less`."""
     order = np.argsort(lost / weight, kind="stable")
     lost, weight = lost[order], weight[order]
     levels = lost / weight
     below = np.cumsum(lost) + levels * (weight.sum() - np.cumsum(weight))
-    return float(np.interp(less, np.append(0, below), np.append(0, levels)))
+    is_lost = lost > 0  # negative: gained
+    below = np.append(lost[~is_lost].sum(), below[is_lost])
+    return float(np.interp(less, below, np.append(0, levels[is_lost])))

@@ -9,10 +9,8 @@ from pathlib import Path
 
 import pandas as pd
 
-from ..account import measure_edges, owned_and_lost
-from ..account.losses import CAUSE_OF
+from ..account import owned_and_lost
 from ..account.owned import owned_by_threads
-from ..account.owners import LATENCY
 from ..empty import because
 from ..errors import InputError
 from ..files import write_json
@@ -20,7 +18,7 @@ from ..injection import Overheads, measure_overheads
 from ..injection.rules import may_realtime
 from ..measurement import calibrate, finished, recorded_runs
 from ..noise import average_noise
-from ..noise.lost_time import as_on_path, loss_delta
+from ..noise.lost_time import loss_delta
 from ..outcomes import ordinary_runs, worst_first
 from ..reading import read_json
 from ..speed import read_speed
@@ -108,8 +106,7 @@ class Baseline:
         """Both tables of the account (`owned_and_lost`)."""
         sampled = self.accounted["cell"].eq(SAMPLED).all()
         runs = self.accounted.head(0) if sampled else self.accounted
-        edges = measure_edges(self.data / "edges", recorded_only=True)
-        owned, lost = owned_and_lost(self.folder / "traces", runs, self.folder / "speed", edges)
+        owned, lost = owned_and_lost(self.folder / "traces", runs, self.folder / "speed")
         if not len(owned.columns) and "speed_samples" in self.accounted:
             events = self.events.head(0) if sampled else self.events
             owned = owned_by_threads(self.accounted, events, self.folder / "speed")
@@ -129,16 +126,10 @@ class Baseline:
 
     @cached_property
     def losses(self) -> pd.DataFrame:
-        """What each traced run lost more than ordinary ones, to be replayed: `loss_delta`, in sum
-        what its critical path lost more.
-        """
+        """What each traced run lost more than ordinary ones, to be replayed (`loss_delta`)."""
         if self.lost.empty:
             return self.lost
-        ordinary = ordinary_runs(self.traced)["run"]
-        by_part = self.owned_ms.drop(columns=LATENCY, level="owner", errors="ignore")
-        by_cause = by_part.T.groupby(by_part.columns.get_level_values("part").map(CAUSE_OF)).sum().T
-        more_ms = by_cause - by_cause.loc[ordinary].mean()
-        return as_on_path(loss_delta(self.lost, self.traced, ordinary), more_ms)
+        return loss_delta(self.lost, self.traced, ordinary_runs(self.traced)["run"])
 
     def average(self, method: str = "paper") -> pd.DataFrame:
         """The noise that the method of `delta_noise` takes off (`average_noise`): of every traced

@@ -7,6 +7,7 @@ Losses are replayed as they are planned: correcting their lengths by rounds of r
 nothing (recorded: −0.02 % [−0.16, 0.06] in the first round, the same config afterwards).
 """
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -114,7 +115,8 @@ def worst_cases(
     usual = ordinary_runs(runs) if method == "time" else runs
     averages = average_noise(events, usual), average_noise(everything, usual)
     cases = []
-    for place, chosen in enumerate(_chosen(runs, losses, count, limits), start=1):
+    cpus = events.loc[events["interrupted"] == "workload", "cpu"].unique()
+    for place, chosen in enumerate(_chosen(runs, losses, cpus, count, limits), start=1):
         kernel, both = (
             _config(noise, average, runs, chosen.run, merge, method)
             for noise, average in zip((events, everything), averages)
@@ -126,7 +128,11 @@ def worst_cases(
 
 
 def _chosen(
-    runs: pd.DataFrame, losses: pd.DataFrame, count: int, limits: dict[str, Any]
+    runs: pd.DataFrame,
+    losses: pd.DataFrame,
+    cpus: Collection[int],
+    count: int,
+    limits: dict[str, Any],
 ) -> list[WorstCase]:
     """The runs that are replayed, slowest first, with what of their losses can be replayed."""
     runs = worst_first(runs)
@@ -138,7 +144,7 @@ def _chosen(
         excess_ns = row["region_ns"] - typical_ns
         if place >= count and (replayable >= count or excess_ns <= 0):
             break
-        case = _of_losses(row, losses[losses["run"] == row["run"]], excess_ns, limits)
+        case = _of_losses(row, losses[losses["run"] == row["run"]], cpus, excess_ns, limits)
         # one that lost more than it took longer made up for it elsewhere
         enough = ENOUGH <= case.replayable_share <= 1 / ENOUGH
         enough = enough and excess_ns > SLOW_SHARE * typical_ns
@@ -149,14 +155,18 @@ def _chosen(
 
 
 def _of_losses(
-    row: dict[str, Any], losses: pd.DataFrame, excess_ns: float, limits: dict[str, Any]
+    row: dict[str, Any],
+    losses: pd.DataFrame,
+    cpus: Collection[int],
+    excess_ns: float,
+    limits: dict[str, Any],
 ) -> WorstCase:
     window_ns, run = round(row["region_ns"]), int(row["run"])
     shares = replayable_shares(losses, excess_ns, window_ns, **limits)
     config = None
     if shares["replayable_ms"].sum() > 0:
         shortest = {name: limits[name] for name in limits.keys() & {"shortest_ns"}}
-        config = loss_config(losses, window_ns, provenance={"run": run}, **shortest)
+        config = loss_config(losses, window_ns, cpus, provenance={"run": run}, **shortest)
     return WorstCase(0, run, float(row["seconds"]), None, None, config, shares)
 
 

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from nbhelpers import Campaign, Cell, finished
-from nbhelpers.account.owners import owners_of_path, with_speed, without_cpu
+from nbhelpers.account.owners import owned_pieces, owners_of_path, with_speed, without_cpu
 from nbhelpers.account.path import critical_path
 from nbhelpers.machine import doctor
 from nbhelpers.measurement import Attachment
@@ -40,7 +40,7 @@ def owned(table, cpu_owners, marks=None, **more):
     path = critical_path(table, marks)
     assert path["start_ns"].iloc[0] == 0
     assert (path["start_ns"].iloc[1:].to_numpy() == path["end_ns"].iloc[:-1].to_numpy()).all()
-    found = owners_of_path(path, cpu_owners, NO_EVENTS, NO_EVENTS, **more)
+    found = owners_of_path(owned_pieces(path, cpu_owners, NO_EVENTS, NO_EVENTS), **more)
     assert found["ns"].sum() == path["end_ns"].iloc[-1]
     return found.set_index(["part", "owner"])["ns"].to_dict()
 
@@ -78,15 +78,17 @@ def test_computing_is_split_by_the_speed_of_fixed_work():
     interrupts = interrupts.assign(start_ns=10, end_ns=23, duration_ns=13)
     path = critical_path(table)
     had = owners((0, 0, 100, "work", True), (0, 100, 120, "backupd", False))
-    owned = owners_of_path(path, had, interrupts, NO_EVENTS)
+    pieces = owned_pieces(path, had, interrupts, NO_EVENTS)
     calls = {"start_ns": [0, 40], "end_ns": [40, 90], "busy_ns": [40, 50], "factor": [2.0, 1.0]}
-    split = with_speed(owned, path, pd.DataFrame(calls).assign(run=0, thread=1))
-    found = split.set_index(["part", "owner"])["ns"]
-    net = 97 / 110  # of the path's computing: the interrupt had 13
+    split = with_speed(pieces, pd.DataFrame(calls).assign(run=0, thread=1))
+    found = owners_of_path(split).set_index(["part", "owner"])["ns"]
+    net = 87 / 100  # of the first piece: the interrupt had 13
     assert found["slower", "the same calls"] == pytest.approx(20 * net)
     assert found["work", "the program"] == pytest.approx(70 * net)
-    assert found["computing", "the program"] == pytest.approx(20 * net)
+    assert found["computing", "the program"] == pytest.approx(10 * net + 10)
     assert found.sum() == pytest.approx(130)
+    slower = split[split["part"] == "slower"]
+    assert slower[["cpu", "start_ns", "end_ns"]].to_numpy().tolist() == [[0, 0, 40]]
     without = without_cpu(table, interrupts, NO_EVENTS)
     assert without[["start_ns", "end_ns"]].to_numpy().tolist() == [[100, 120], [10, 23]]
 
@@ -95,10 +97,10 @@ def test_nested_calls_count_once():
     """Calls within a longer one, which ended before the thread's second piece."""
     table = states((1, 0, 60, "running", 0), (1, 60, 80, "runnable", 0), (1, 80, 130, "running", 0))
     path = critical_path(table)
-    owned = owners_of_path(path, owners((0, 60, 80, "backupd", False)), NO_EVENTS, NO_EVENTS)
+    pieces = owned_pieces(path, owners((0, 60, 80, "backupd", False)), NO_EVENTS, NO_EVENTS)
     calls = {"start_ns": [0, 0, 20], "end_ns": [130, 10, 30], "busy_ns": [110, 10, 10]}
     calls = pd.DataFrame(calls | {"factor": 1.0}).assign(run=0, thread=1)
-    found = with_speed(owned, path, calls).set_index("part")["ns"]
+    found = owners_of_path(with_speed(pieces, calls)).set_index("part")["ns"]
     assert found.to_dict() == {"runnable": 20, "work": 110}
 
 
@@ -125,6 +127,19 @@ def test_what_a_thread_does_itself():
         ("disk", "disk nvme0"): 10,
         ("waiting", "irq:eth0"): 15,
     }
+
+
+def test_threads_that_share_a_cpu_lose_it_to_who_has_the_other():
+    """Two threads on CPU 0 for 100 ns, each ready for half of it, while backupd has CPU 1."""
+    table = states((1, 0, 50, "runnable", 0), (1, 50, 100, "running", 0))
+    had = [(0, 0, 50, "work", True, 2), (0, 50, 100, "work", True), (1, 0, 100, "backupd", False)]
+    pieces = owned_pieces(
+        critical_path(table), owners(*had, (1, 100, 110, "work", True, 2)), NO_EVENTS, NO_EVENTS
+    )
+    lost = pieces[pieces["owner"] == "backupd"]
+    assert lost[["cpu", "start_ns", "end_ns", "ns"]].to_numpy().tolist() == [[1, 0, 50, 50]]
+    # neither ever ran on CPU 1: it is not what they miss
+    assert owned(table, owners(*had))["runnable", "own thread work"] == 50
 
 
 def test_at_a_barrier_that_spins_the_thread_that_came_last_counts():
@@ -247,7 +262,7 @@ def test_who_had_the_cpu_of_a_late_thread_is_the_owner(tmp_path, binaries):
         pd.concat([tables[name] for tables in recordings])
         for name in (STATES, OWNERS, EVENTS, STOLEN)
     )
-    table = owners_of_path(critical_path(of_threads), had, events, stolen)
+    table = owners_of_path(owned_pieces(critical_path(of_threads), had, events, stolen))
     lengths = runs.set_index("run")["region_seconds"] * 1e9
     assert table.groupby("run")["ns"].sum().to_dict() == pytest.approx(lengths.to_dict(), abs=2)
     taken_ms = table[table["owner"] == "backupd"].groupby("run")["ns"].sum() / 1e6

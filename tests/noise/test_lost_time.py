@@ -1,4 +1,4 @@
-"""Losses of a run as noise: sums kept by CPU and 10 ms, disjoint, the same every time; and the
+"""Losses of a run as noise: sums kept by 10 ms on every CPU, disjoint, the same every time; and the
 gate.
 """
 
@@ -14,7 +14,6 @@ from nbhelpers.noise.lost_time import (
     INTERVAL_NS,
     PAUSE_NS,
     SHORTEST_NS,
-    as_on_path,
     loss_config,
     loss_delta,
     replayable_shares,
@@ -47,45 +46,42 @@ def by_interval(events, length="duration_ns"):
 
 @st.composite
 def losses(draw):
-    rows = []
-    for cpu in range(draw(st.integers(1, 3))):
-        for interval in range(WINDOW_NS // INTERVAL_NS + 1):
-            start_ns, share = interval * INTERVAL_NS, draw(st.floats(0, 0.8))
-            lost_ns = int(INTERVAL_NS * share)
-            cause = "slower"
-            rows.append((cpu, start_ns, start_ns + INTERVAL_NS, lost_ns, cause))
-        free_ns = 0
-        for _ in range(draw(st.integers(0, 12))):
-            start_ns = free_ns + draw(st.integers(0, 8 * MS))
-            free_ns = start_ns + draw(st.integers(1_000, 900_000))
-            cause = draw(st.sampled_from(["kernel", "hypervisor"]))
-            rows.append((cpu, start_ns, free_ns, free_ns - start_ns, cause))
+    rows, free_ns = [], 0
+    for interval in range(WINDOW_NS // INTERVAL_NS + 1):
+        start_ns, share = interval * INTERVAL_NS, draw(st.floats(0, 0.8))
+        rows.append((0, start_ns, start_ns + INTERVAL_NS, int(INTERVAL_NS * share), "slower"))
+    for _ in range(draw(st.integers(0, 12))):
+        start_ns = free_ns + draw(st.integers(0, 8 * MS))
+        free_ns = start_ns + draw(st.integers(1_000, 900_000))
+        cause = draw(st.sampled_from(["kernel", "hypervisor"]))
+        rows.append((1, start_ns, free_ns, free_ns - start_ns, cause))
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
 def inside_ns(losses):
-    """Loss of each CPU within the window, by its own arithmetic."""
+    """Loss within the window, by its own arithmetic."""
     length = losses["end_ns"] - losses["start_ns"]
     inside = (losses["end_ns"].clip(upper=WINDOW_NS) - losses["start_ns"]).clip(lower=0)
-    return (losses["lost_ns"] * inside / length).groupby(losses["cpu"]).sum()
+    return (losses["lost_ns"] * inside / length).sum()
 
 
 @settings(deadline=None)
 @given(losses())
 def test_no_loss_is_dropped_and_no_event_overlaps_another(losses):
     expected_ns = inside_ns(losses)
-    if expected_ns.max() < 1000:
+    if expected_ns < 1000:
         return
-    config = loss_config(losses, WINDOW_NS)
+    config = loss_config(losses, WINDOW_NS, [0, 1, 5])
     events = config.events()
-    planned_ns = events.groupby("cpu")["duration_ns"].sum().reindex(expected_ns.index, fill_value=0)
+    planned_ns = events.groupby("cpu")["duration_ns"].sum()
     beyond_ns = config.provenance["beyond_window_ns"]
     assert (planned_ns - expected_ns).abs().max() <= len(losses) + beyond_ns
+    assert planned_ns.index.tolist() == [0, 1, 5] and planned_ns.nunique() == 1
     for _, part in events.groupby("cpu"):
         ends = (part["start_ns"] + part["duration_ns"]).to_numpy()
         assert (part["start_ns"].to_numpy()[1:] >= ends[:-1]).all()
     assert (events["policy"] == "SCHED_FIFO").all() and (events["kind"] != "thread").all()
-    assert config.digest == loss_config(losses, WINDOW_NS).digest
+    assert config.digest == loss_config(losses, WINDOW_NS, [0, 1, 5]).digest
 
 
 @settings(deadline=None)
@@ -93,7 +89,7 @@ def test_no_loss_is_dropped_and_no_event_overlaps_another(losses):
 def test_a_slow_phase_loses_the_same_in_each_10_ms(shares):
     rows = [(1, 10 * i, 10 * i + 10, 10 * share, "slower") for i, share in enumerate(shares)]
     slow = table(rows)
-    config = loss_config(slow, 100 * MS)
+    config = loss_config(slow, 100 * MS, [1])
     planned_ns = by_interval(config.events())
     assert planned_ns == {(1, i): lost for i, lost in enumerate(slow["lost_ns"])}
     events = config.events()
@@ -103,9 +99,9 @@ def test_a_slow_phase_loses_the_same_in_each_10_ms(shares):
     assert (pauses[in_turn] >= PAUSE_NS - 1).all()
 
 
-def test_a_phase_of_all_cpus_stops_them_together():
-    rows = [(cpu, 8 * i, 8 * i + 8, 4, "slower") for cpu in (0, 1) for i in range(10)]
-    events = loss_config(table(rows), 80 * MS).events()
+def test_what_the_path_lost_stops_all_cpus_together():
+    rows = [(i % 2, 8 * i, 8 * i + 8, 4, "slower") for i in range(10)]
+    events = loss_config(table(rows), 80 * MS, [0, 1]).events()
     first, second = (events[events["cpu"] == cpu].drop(columns="cpu") for cpu in (0, 1))
     assert first.reset_index(drop=True).equals(second.reset_index(drop=True)) and len(first) > 8
     assert set(events["source"]) == {"slower"} and set(events["kind"]) == {"hardware"}
@@ -114,31 +110,31 @@ def test_a_phase_of_all_cpus_stops_them_together():
 def test_what_was_taken_is_one_event_where_it_was_taken():
     rows = [
         (0, 3, 3.4, 0.4, "kernel"),
-        (1, 12, 15, 3, "hypervisor"),
+        (0, 12, 15, 3, "hypervisor"),
         (0, 20, 20.5, 0.3, "kernel"),  # two causes share an interval
         (0, 20, 20.5, 0.1, "kernel"),
     ]
-    events = loss_config(table(rows), WINDOW_NS).events()
+    events = loss_config(table(rows), WINDOW_NS, [0]).events()
     columns = ["cpu", "start_ns", "duration_ns", "kind", "source"]
     assert events[columns].values.tolist() == [
         [0, 3_000_000, 400_000, "irq", "kernel"],
+        [0, 12_000_000, 3_000_000, "hardware", "hypervisor"],
         [0, 20_000_000, 400_000, "irq", "kernel"],
-        [1, 12_000_000, 3_000_000, "hardware", "hypervisor"],
     ]
 
 
 def test_short_losses_wait_until_they_are_long_enough_for_a_burst():
     rows = [(0, 10 * i + 2, 10 * i + 2.02, 0.02, "kernel") for i in range(9)]
-    events = loss_config(table(rows), WINDOW_NS).events()
+    events = loss_config(table(rows), WINDOW_NS, [0]).events()
     assert events["duration_ns"].tolist() == [80_000, 100_000]
     assert (events["start_ns"] // INTERVAL_NS).tolist() == [3, 7]
-    alone = loss_config(table(rows[:1]), WINDOW_NS).events()
+    alone = loss_config(table(rows[:1]), WINDOW_NS, [0]).events()
     assert alone["duration_ns"].tolist() == [20_000]
 
 
 def test_a_burst_that_meets_an_event_is_added_to_it():
     rows = [(0, 0, 10, 4, "slower"), (0, 1.1, 3.1, 2, "kernel")]
-    config = loss_config(table(rows), 10 * MS)
+    config = loss_config(table(rows), 10 * MS, [0])
     events = config.events()
     assert events["duration_ns"].sum() == 6 * MS and len(events) == 3
     assert by_interval(events) == {(0, 0): 6 * MS}
@@ -146,7 +142,7 @@ def test_a_burst_that_meets_an_event_is_added_to_it():
 
 def test_what_is_left_out_is_stated():
     rows = [(0, 0, 10, 11, "slower"), (0, 90, 100, 4, "slower")]
-    config = loss_config(table(rows), WINDOW_NS)
+    config = loss_config(table(rows), WINDOW_NS, [0])
     assert config.events()["duration_ns"].sum() == 12 * MS
     assert config.provenance["lost_ns"] == 12 * MS and config.provenance["left_out_ns"] == 3 * MS
 
@@ -154,20 +150,19 @@ def test_what_is_left_out_is_stated():
 def test_losses_that_make_no_sense_are_refused():
     slow = table([(0, 0, 10, 4, "slower")])
     with pytest.raises(InputError, match="nothing to inject"):
-        loss_config(slow.iloc[:0], WINDOW_NS)
+        loss_config(slow.iloc[:0], WINDOW_NS, [0])
     with pytest.raises(InputError, match="losses of 2 runs"):
-        loss_config(pd.concat([slow, slow]).assign(run=[1, 2]), WINDOW_NS)
+        loss_config(pd.concat([slow, slow]).assign(run=[1, 2]), WINDOW_NS, [0])
     with pytest.raises(InputError, match="unknown cause 'moon'"):
-        loss_config(slow.assign(cause="moon"), WINDOW_NS)
+        loss_config(slow.assign(cause="moon"), WINDOW_NS, [0])
     with pytest.raises(InputError, match="lacks lost_ns"):
-        loss_config(slow.drop(columns="lost_ns"), WINDOW_NS)
+        loss_config(slow.drop(columns="lost_ns"), WINDOW_NS, [0])
 
 
-def test_the_gate_counts_the_cpu_that_lost_most():
+def test_the_gate_counts_what_the_path_lost():
     rows = [
-        (0, 0, 10, 5, "slower"),
-        (1, 0, 10, 4, "slower"),
-        (0, 12, 13, 1, "kernel"),
+        (0, 0, 6, 3, "slower"),
+        (1, 6, 10, 2, "slower"),
         (1, 14, 16, 2, "hypervisor"),
     ]
     shares = replayable_shares(table(rows), 10 * MS, WINDOW_NS).set_index("cause")
@@ -231,16 +226,6 @@ def test_as_much_is_left_as_the_run_lost_more(of_run, of_ordinary, cause):
     left = delta.loc[delta["run"] == 3, "lost_ns"]
     assert left.sum() == pytest.approx(max(more_ns, 0), abs=len(of_run) + 1)
     assert (left <= run["lost_ns"].max()).all() and not (delta["run"] == 0).any()
-
-
-def test_a_run_loses_in_sum_what_its_critical_path_lost():
-    """Others had CPU 0 for 10 ms, and the threads shared CPU 1: the path lost 6."""
-    shared = lost_rows(1, [10], [10.0], "kernel")
-    slow = [lost_rows(1, [10, 10], [1.0, 2.0], "slower").assign(cpu=cpu) for cpu in (0, 1)]
-    losses = pd.concat([shared, *slow], ignore_index=True)
-    path_ms = pd.DataFrame({"kernel": [6.0], "slower": [5.0]}, index=[1])
-    left = as_on_path(losses, path_ms).groupby(["cause", "cpu"])["lost_ns"].sum() / MS
-    assert left.to_dict() == {("kernel", 0): 6, ("slower", 0): 3, ("slower", 1): 3}
 
 
 def test_without_ordinary_runs_nothing_is_typical():
