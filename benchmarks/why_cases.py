@@ -286,8 +286,8 @@ def place_by_time(summary: str, words: tuple[str, ...]) -> float:
 def headline_of(text: str) -> str:
     """The paragraph of the answer that stands first behind the progress lines."""
     marks = (*(f"({grade})" for grade in GRADES), "runs differ")
-    marked = [part for part in text.split("\n\n") if any(mark in part for mark in marks)]
-    return " ".join((marked or [""])[-1].split())
+    parts = [" ".join(part.split()) for part in text.split("\n\n")]  # a grade may be wrapped
+    return ([""] + [part for part in parts if any(mark in part for mark in marks)])[-1]
 
 
 def main() -> None:
