@@ -279,7 +279,7 @@ def whatif(arguments: SimpleNamespace) -> Answer:
     name, noise = arguments.network or "reference", arguments.noise or "here"
     network, lines, rows = what_if.network_named(name), [], []
     times, drawn = arguments.times, arguments.drawn
-    found = [what_if.read_trace(path, times, drawn) for path in arguments.traces]
+    found = [what_if.read_trace(path, times, drawn, network) for path in arguments.traces]
     detours = what_if.noise_named(noise)
     for path, (schedule, notes) in zip(arguments.traces, found):
         row, result = what_if.whatif(schedule, network, detours, arguments.seeds)

@@ -8,12 +8,45 @@ from dataclasses import dataclass, fields, replace
 from functools import cache
 from typing import Any
 
+import numpy as np
+
 from ..errors import InputError
 from ..places import knowledge
 from ..reading import read_yaml
 
 KNOWLEDGE = knowledge() / "networks.yml"
 _LONGEST_NS = 1e12
+
+
+@dataclass(frozen=True)
+class CallCosts:
+    """What MPI calls take of their own rank's CPU beyond messages: collectives copy and add, and
+    what a computation displaced from the caches comes back.
+
+    Parameters
+    ----------
+    copy, add
+        ns a byte.
+    after
+        Computations' lengths in ns, which rise, and what the next call takes longer, ns; lines
+        between. A longer computation costs what the last one does.
+
+    Examples
+    --------
+    >>> CallCosts(after=((0, 0), (1000, 100))).cold_ns(500)
+    50.0
+    """
+
+    copy: float = 0
+    add: float = 0
+    after: tuple[tuple[float, float], ...] = ((0, 0),)
+
+    def cold_ns(self, computed_ns: float) -> float:
+        """What a call takes longer after so much computation."""
+        return float(np.interp(computed_ns, *np.transpose(self.after)))
+
+
+NO_COSTS = CallCosts()
 
 
 @dataclass(frozen=True)
@@ -86,6 +119,11 @@ class LogGOPS:
         """The parameters as the only piece of all sizes."""
         return (Piece(1, self.L, self.o, self.o, self.g, self.G, self.O),)
 
+    @property
+    def calls(self) -> CallCosts:
+        """None."""
+        return NO_COSTS
+
 
 @dataclass(frozen=True)
 class Piece:
@@ -132,6 +170,8 @@ class Piecewise:
         From small messages to large ones; the first begins at 1 byte.
     S
         As of `LogGOPS`.
+    calls
+        What calls take besides; `schedule_of_calls` takes it.
 
     Notes
     -----
@@ -147,6 +187,7 @@ class Piecewise:
 
     pieces: tuple[Piece, ...]
     S: int = 65535
+    calls: CallCosts = NO_COSTS
 
     def __post_init__(self) -> None:
         sizes = [one.least for one in self.pieces]

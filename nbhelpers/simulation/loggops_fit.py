@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from ..errors import InputError
-from .loggops import LogGOPS, Piece, Piecewise
+from .loggops import CallCosts, LogGOPS, Piece, Piecewise
 
 FAMILIES = ("roundtrip", "burst", "delayed")
 UNITS = {"L": "ns", "o": "ns", "g": "ns", "G": "ns a byte", "O": "ns a byte", "S": "bytes"}
@@ -44,8 +44,8 @@ def fit_loggops(
     Parameters
     ----------
     times
-        A row a repetition: `family` (roundtrip, burst, delayed, late), `bytes`, `messages`,
-        `delay_ns`, `round`, `ns`; see the notes.
+        A row a repetition: `family` (roundtrip, burst, delayed, late; copy, sum and cold as well),
+        `bytes`, `messages`, `delay_ns`, `round`, `ns`; see the notes.
     quantile
         Quantile (0 to 1) of the repetitions of a family and size that stands for the undisturbed
         machine. Other load only ever makes a round trip longer.
@@ -79,8 +79,9 @@ def fit_loggops(
     (fitted − measured) / measured, so that small and large messages count alike.
 
     `piecewise` has all three families as they were measured at each size, and lines between sizes;
-    only their G is of the mean of roundtrip and burst. What one line for all sizes does worse, and
-    by how much, `benchmarks/loggops.py` prints.
+    only their G is of the mean of roundtrip and burst. Its `calls` are of the families copy, sum
+    and cold. What one line for all sizes does worse, and by how much, `benchmarks/loggops.py`
+    prints.
 
     Examples
     --------
@@ -118,7 +119,8 @@ def fit_loggops(
         }
     )
     table = table.loc[list(UNITS)].rename_axis("parameter")
-    return LogGOPSFit(network, table, _piecewise(_costs(times, quantile), network.S))
+    pieces = _piecewise(_costs(times, quantile), network.S, _call_costs(times, quantile))
+    return LogGOPSFit(network, table, pieces)
 
 
 def _check(times: pd.DataFrame) -> None:
@@ -186,7 +188,26 @@ def _parameters(times: pd.DataFrame, quantile: float) -> LogGOPS:
     return LogGOPS(L=trip - 2 * o, o=o, g=g, G=G, O=min(O, G), S=S)
 
 
-def _piecewise(costs: pd.DataFrame, S: int) -> Piecewise:
+def _call_costs(times: pd.DataFrame, quantile: float) -> CallCosts:
+    """Copies and sums of the larger half of sizes, whose time can be told; of cold round trips the
+    median beyond that of the shorter half, and never less after a longer computation.
+    """
+    ns = times.groupby(["family", "bytes"])["ns"].quantile(quantile).unstack("family")
+    large = ns.iloc[len(ns) // 2 :]
+    copy, add = (
+        float((large[name] / large.index).median()) if name in large else 0.0
+        for name in ("copy", "sum")
+    )
+    cold = times[times["family"] == "cold"].groupby("bytes")[["delay_ns", "ns"]].median()
+    if cold.empty:
+        return CallCosts(copy, add)
+    hot = cold["ns"].iloc[: len(cold) // 2].median()
+    longer = (cold["ns"] - hot).clip(lower=0).cummax()
+    after = zip(cold["delay_ns"].cummax().tolist(), longer.tolist(), strict=True)
+    return CallCosts(copy, add, ((0, 0), *after))
+
+
+def _piecewise(costs: pd.DataFrame, S: int, calls: CallCosts) -> Piecewise:
     """A send takes o, its reception r, messages follow one another g apart; L is the rest of the
     trip. Beyond S a send lasts until its message is there: its o and r are those of the largest
     eager message, and L has the data's time, so that the sender waits for it, too.
@@ -204,4 +225,4 @@ def _piecewise(costs: pd.DataFrame, S: int) -> Piecewise:
     G, O = (np.append(slope, slope[-1:]) for slope in (G, np.clip(O, 0, G)))
     rows = np.stack([L, o, trip - o - L, burst, G, O], axis=1).tolist()
     least = [1, *map(int, sizes[1:])]
-    return Piecewise(tuple(Piece(n, *row) for n, row in zip(least, rows, strict=True)), S)
+    return Piecewise(tuple(Piece(n, *row) for n, row in zip(least, rows, strict=True)), S, calls)

@@ -40,7 +40,9 @@ _HOW = {
 }
 
 
-def read_trace(path: str | Path, times: int = 1, drawn: bool = False) -> tuple[Schedule, list[str]]:
+def read_trace(
+    path: str | Path, times: int = 1, drawn: bool = False, network: Network = LogGOPS()
+) -> tuple[Schedule, list[str]]:
     """A schedule, and a sentence for each thing to know of it: from a folder of our own MPI layer
     (`nbhelpers.mpi.CallTrace`), or from a GOAL file.
 
@@ -54,6 +56,8 @@ def read_trace(path: str | Path, times: int = 1, drawn: bool = False) -> tuple[S
         Of a folder: True: computations are as traced, those of further ranks drawn from them, all
         with the noise that the program was recorded under (`schedule_of_calls`). False: each is the
         median of those between the same two calls of its rank, so that noise does not count twice.
+    network
+        Whose calls' own costs a folder's schedule has.
 
     Raises
     ------
@@ -63,7 +67,8 @@ def read_trace(path: str | Path, times: int = 1, drawn: bool = False) -> tuple[S
     if Path(path).is_dir():
         calls = read_calls(path)
         how: dict[str, Any] = {"drawn": 0} if drawn else {"medians": True}
-        schedule = schedule_of_calls(calls, times=times, name=str(path), **how)
+        how |= {"times": times, "costs": network.calls}
+        schedule = schedule_of_calls(calls, name=str(path), **how)
         asked = asking(calls)
         said = [
             f"{name}: {share:.0%} of what counts as computation." for name, share in asked.items()

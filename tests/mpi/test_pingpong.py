@@ -43,6 +43,8 @@ def test_real_times_give_a_network(times):
     fit = fit_loggops(times, resamples=20)
     network = fit.network
     assert 0 < 2 * network.o + network.L < 1e6 and 0 < network.G < 1000
+    calls = fit.piecewise.calls
+    assert 0 < calls.copy < 10 and 0 < calls.add < 10 and 0 < calls.after[-1][1] < 1e6
     assert SIZES[0] <= network.S
     assert (fit.table["low"] <= fit.table["high"]).all()
 

@@ -1,9 +1,10 @@
 """The fit gives back what made the times: the simulator with known parameters."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
-from nbhelpers.simulation.loggops import LogGOPS, Piece, Piecewise, known_network
+from nbhelpers.simulation.loggops import CallCosts, LogGOPS, Piece, Piecewise, known_network
 from nbhelpers.simulation.loggops_fit import fit_loggops
 
 from .pingpongs import families, prtt
@@ -60,6 +61,25 @@ def test_pieces_give_back_what_each_size_takes():
     assert np.abs(one / true - 1).max() > 0.3
     np.testing.assert_allclose(pieces, true, rtol=1e-6)
     assert fit.piecewise.S == network.S
+
+
+def test_copies_sums_and_cold_calls_come_back():
+    """2 ns a byte to copy, 3 to add; after a walk of s ns the round trip takes s / 4 longer."""
+    times = families(KNOWN["odin"], SIZES, rounds=2)
+    assert fit_loggops(times, resamples=2).piecewise.calls == CallCosts()
+    local = pd.concat(
+        times[times["family"] == "roundtrip"].assign(family=name, ns=ns, delay_ns=times["bytes"])
+        for name, ns in (
+            ("copy", 2 * times["bytes"]),
+            ("sum", 3 * times["bytes"]),
+            ("cold", 7000 + times["bytes"] / 4),
+        )
+    )
+    fit = fit_loggops(pd.concat([times, local]), resamples=2)
+    calls = fit.piecewise.calls
+    assert (calls.copy, calls.add) == (2, 3)
+    hot, most = (64 + 256) / 2 / 4, SIZES[-1] / 4  # the median of the shorter half
+    assert [calls.cold_ns(ns) for ns in (0, 1000, 10**9)] == [0, 250 - hot, most - hot]
 
 
 @pytest.mark.long

@@ -12,6 +12,7 @@ import pytest
 from nbhelpers.errors import InputError
 from nbhelpers.mpi import KINDS, NUMBERS, Calls
 from nbhelpers.simulation import LogGOPS, patterns, simulate
+from nbhelpers.simulation.loggops import CallCosts
 from nbhelpers.simulation.schedule import CALC, SEND
 from nbhelpers.simulation.traces import asking, schedule_of_calls
 from nbhelpers.simulation.traces.collectives import BY_SIZE
@@ -231,10 +232,14 @@ def test_what_a_loop_of_tests_took_is_known():
     assert found.to_dict() == {"MPI_Test": pytest.approx(20 / 190)}
 
 
-def test_what_tracing_took_comes_off_the_computation():
-    calls = of_programs([("Send", 100, send(1, 8))], [("Recv", 30, receive(0, 8))])
-    schedule = schedule_of_calls(calls, call_ns=40)
-    assert schedule.column("size")[schedule.kind == CALC].tolist() == [60, 0]
+def test_calls_cost_more_after_computation_and_collectives_copy_and_add():
+    calls = of_programs(*[[("Allreduce", wait, {"bytes": 8})] for wait in (110, 1000)])
+    costs = CallCosts(copy=1, add=2, after=((10, 0), (110, 50)))
+    plain, priced = (schedule_of_calls(calls, **how) for how in ({}, {"costs": costs}))
+    longer = simulate(priced, NETWORK).finish_ns - simulate(plain, NETWORK).finish_ns
+    assert longer.tolist() == [50 + 8 + 16] * 2, "the last rank's; it copies 8 bytes and adds 8"
+    levelled = schedule_of_calls(calls, costs=costs, medians=True)
+    assert levelled.column("size").tolist() == priced.column("size").tolist()
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,11 @@
  *   burst      PRTT(n, 0, s): the slowest of sender, network and receiver
  *   delayed    PRTT(n, d, s), with d above what a message of the burst took: the sender alone
  *   late       one send whose receive is posted `delay` later: above the eager limit it waits
+ * What is sent was just written by its sender, as in a program: lines that both caches have cost
+ * half of it. What a program's calls take besides, on rank 0:
+ *   copy, sum  copying so many bytes, or adding them as doubles to others
+ *   cold       a round trip of 8 bytes after going through 64 times `bytes` of memory: delay_ns is
+ *              how long that took
  * All families and sizes are taken in turn, in an order drawn anew for each round. Every
  * repetition's time is written to the file: family bytes messages delay_ns round ns send_ns.
  *   pingpong FILE [rounds [repetitions [messages [seed [bytes ...]]]]]
@@ -19,10 +24,11 @@
 #include <string.h>
 #include <time.h>
 
-enum { ROUNDTRIP, BURST, DELAYED, LATE, FAMILIES };
-enum { TAG = 1, MOST_SIZES = 64, LATE_NS = 200000 };
+enum { ROUNDTRIP, BURST, DELAYED, LATE, COPY, SUM, COLD, FAMILIES };
+enum { TAG = 1, MOST_SIZES = 64, LATE_NS = 200000, COLD_BYTES = 8, MOST_WALKED = 1 << 26 };
 
-static const char *const name[FAMILIES] = {"roundtrip", "burst", "delayed", "late"};
+static const char *const name[FAMILIES] = {"roundtrip", "burst", "delayed", "late",
+                                           "copy",      "sum",   "cold"};
 
 struct trip {
     int32_t family, bytes, messages, round;
@@ -34,11 +40,16 @@ struct job {
     uint64_t seed;
     int32_t bytes[MOST_SIZES];
     int64_t shortest[MOST_SIZES][FAMILIES];
-    /* apart: what is sent stays in the sender's cache, in all families */
-    unsigned char *sent, *received;
+    unsigned char *sent; /* a place for each message */
+    double *received, *walked;
     struct trip *trip;
     size_t trips;
 };
+
+static int64_t walked(int64_t bytes)
+{
+    return bytes > MOST_WALKED / 64 ? MOST_WALKED : 64 * bytes;
+}
 
 static int64_t now_ns(void)
 {
@@ -62,20 +73,23 @@ static uint64_t draw(uint64_t *state)
     return z ^ z >> 31;
 }
 
-static void stamp(struct job *job, int32_t bytes, unsigned char value)
+/* What the messages of a trip carry: 1, 2, …, and the answer 99. */
+static void write_messages(struct job *job, const struct trip *trip)
 {
-    if (bytes)
-        job->sent[0] = job->sent[bytes - 1] = value;
+    for (int i = 0; i < (job->rank ? 1 : trip->messages); i++)
+        memset(job->sent + (size_t)i * (size_t)trip->bytes, job->rank ? 99 : i + 1,
+               (size_t)trip->bytes);
 }
 
 static void check(struct job *job, int32_t bytes, unsigned char value)
 {
-    job->wrong += bytes && (job->received[0] != value || job->received[bytes - 1] != value);
+    const unsigned char *received = (const unsigned char *)job->received;
+    job->wrong += bytes && (received[0] != value || received[bytes - 1] != value);
 }
 
-static void send(struct job *job, int32_t bytes, int to)
+static void send(struct job *job, int place, int32_t bytes, int to)
 {
-    MPI_Send(job->sent, bytes, MPI_BYTE, to, TAG, MPI_COMM_WORLD);
+    MPI_Send(job->sent + (size_t)place * (size_t)bytes, bytes, MPI_BYTE, to, TAG, MPI_COMM_WORLD);
 }
 
 static void receive(struct job *job, int32_t bytes, int from)
@@ -88,9 +102,9 @@ static void meet(struct job *job)
 {
     if (job->rank == 0) {
         receive(job, 0, 1);
-        send(job, 0, 1);
+        send(job, 0, 0, 1);
     } else {
-        send(job, 0, 0);
+        send(job, 0, 0, 0);
         receive(job, 0, 0);
     }
 }
@@ -101,8 +115,7 @@ static void ask(struct job *job, struct trip *trip)
     trip->send_ns = 0;
     for (int i = 0; i < trip->messages; i++) {
         const int64_t sends = now_ns();
-        stamp(job, trip->bytes, (unsigned char)(i + 1));
-        send(job, trip->bytes, 1);
+        send(job, i, trip->bytes, 1);
         const int64_t sent = now_ns();
         trip->send_ns += sent - sends;
         if (trip->delay_ns && i + 1 < trip->messages)
@@ -119,20 +132,52 @@ static void answer(struct job *job, const struct trip *trip)
         receive(job, trip->bytes, 0);
         check(job, trip->bytes, (unsigned char)(i + 1));
     }
-    stamp(job, trip->bytes, 99);
-    send(job, trip->bytes, 0);
+    send(job, 0, trip->bytes, 0);
 }
 
 static void late(struct job *job, struct trip *trip)
 {
     if (job->rank == 0) {
         const int64_t begin = now_ns();
-        send(job, trip->bytes, 1);
+        send(job, 0, trip->bytes, 1);
         trip->ns = trip->send_ns = now_ns() - begin;
     } else {
         wait_until(now_ns() + trip->delay_ns);
         receive(job, trip->bytes, 0);
     }
+}
+
+/* Copying what was written, or adding it to what is there. */
+static void compute(struct job *job, struct trip *trip)
+{
+    const double *from = (const double *)(const void *)job->sent;
+    const int64_t begin = now_ns();
+    if (trip->family == COPY)
+        memcpy(job->received, job->sent, (size_t)trip->bytes);
+    else
+        for (int i = 0; i < trip->bytes / (int)sizeof *from; i++)
+            job->received[i] += from[i];
+    trip->ns = now_ns() - begin;
+}
+
+/* Changes 64 times so many bytes of memory. */
+static int64_t walk(struct job *job, int32_t bytes)
+{
+    const int64_t begin = now_ns();
+    for (int64_t i = 0; i < walked(bytes) / (int64_t)sizeof *job->walked; i++)
+        job->walked[i] = 0.5 * job->walked[i] + 1;
+    return now_ns() - begin;
+}
+
+static void cold(struct job *job, struct trip *trip)
+{
+    const int32_t bytes = trip->bytes;
+    if (job->rank == 0)
+        trip->delay_ns = walk(job, bytes);
+    trip->bytes = COLD_BYTES;
+    write_messages(job, trip);
+    job->rank ? answer(job, trip) : ask(job, trip);
+    trip->bytes = bytes;
 }
 
 /* The pause of a delayed message: twice what a message of the burst takes at least. */
@@ -148,13 +193,16 @@ static void take(struct job *job, int size, int family, int round)
     struct trip trip = {.family = family, .bytes = job->bytes[size], .round = round};
     trip.messages = family == BURST || family == DELAYED ? job->messages : 1;
     trip.delay_ns = family == DELAYED ? pause_of(job, size) : family == LATE ? LATE_NS : 0;
+    write_messages(job, &trip);
     meet(job);
     if (family == LATE)
         late(job, &trip);
-    else if (job->rank == 0)
-        ask(job, &trip);
-    else
-        answer(job, &trip);
+    else if (family == COLD)
+        cold(job, &trip);
+    else if (job->rank == 0 && (family == COPY || family == SUM))
+        compute(job, &trip);
+    else if (family < LATE)
+        job->rank ? answer(job, &trip) : ask(job, &trip);
     int64_t *shortest = &job->shortest[size][family];
     if (*shortest == 0 || trip.ns < *shortest)
         *shortest = trip.ns;
@@ -219,11 +267,13 @@ static int read_words(struct job *job, int count, char **words)
             return 0;
     }
     size_t each = (size_t)job->repetitions > 3 ? (size_t)job->repetitions : 3;
-    job->sent = calloc((size_t)most, 1);
+    most = most < COLD_BYTES ? COLD_BYTES : most;
+    job->sent = calloc((size_t)most, (size_t)job->messages);
     job->received = calloc((size_t)most, 1);
+    job->walked = calloc((size_t)walked(most), 1);
     job->trip = calloc((size_t)job->rounds * (size_t)job->sizes * FAMILIES * each,
                        sizeof *job->trip);
-    return job->sent && job->received && job->trip;
+    return job->sent && job->received && job->walked && job->trip;
 }
 
 int main(int count, char **words)
@@ -251,6 +301,7 @@ int main(int count, char **words)
                seconds, job.rounds, job.sizes, job.trips, wrong || !written ? "no" : "yes");
     free(job.sent);
     free(job.received);
+    free(job.walked);
     free(job.trip);
     MPI_Finalize();
     return wrong || !written;

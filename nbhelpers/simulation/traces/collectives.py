@@ -2,7 +2,10 @@
 
 from collections.abc import Callable
 
+import numpy as np
+
 from .. import patterns
+from ..loggops import CallCosts
 from ..schedule import Schedule
 
 Algorithm = Callable[[int, int, int], Schedule]  # ranks, bytes, root -> schedule
@@ -48,6 +51,20 @@ BY_SIZE: dict[str, Algorithm] = {
     "Exscan": _scan,
     "Reduce_scatter": _reduce_scatter,
 }
+
+
+_COPIES = ("Allreduce", "Allgather", "Alltoall")  # a rank's own part
+
+
+def local_ns(name: str, ranks: int, bytes: int, costs: CallCosts) -> float:
+    """What copying and adding take a rank in a collective where all ranks do the same.
+
+    >>> local_ns("Allreduce", 2, 8000, CallCosts(copy=1, add=2))
+    16000.0
+    """
+    added = float(np.ceil(np.log2(ranks))) if bytes <= SHORT_BYTES else 1 - 1 / ranks
+    added *= bytes * (name == "Allreduce")
+    return costs.add * added + costs.copy * bytes * (name in _COPIES)
 
 
 # All ranks of a communicator make another of it: they wait for each other, as in a barrier.

@@ -15,9 +15,10 @@ import pandas as pd
 from ...errors import InputError
 from ...mpi import Calls
 from .._composition import Part
+from ..loggops import NO_COSTS, CallCosts
 from ..schedule import ANY, CALC, RECV, SEND, Schedule
 from .calls import NOBODY, WAITS, checked_calls
-from .collectives import BY_SIZE, algorithm_name
+from .collectives import BY_SIZE, algorithm_name, local_ns
 from .matching import Instance, check_messages, matched_collectives
 
 
@@ -27,7 +28,7 @@ def schedule_of_calls(
     times: int = 1,
     drawn: int | None = None,
     medians: bool = False,
-    call_ns: float = 0.0,
+    costs: CallCosts = NO_COSTS,
     name: str = "traced run",
 ) -> Schedule:
     """What a traced program did, as a schedule that can be simulated.
@@ -48,8 +49,8 @@ def schedule_of_calls(
     medians
         Each computation is the median of all such turns, in every block: without most of what
         disturbed the recording, and without its ranks' own changes from turn to turn.
-    call_ns
-        What noting one call took the program; it is taken off the computation before the call.
+    costs
+        What calls take besides their messages: `calls` of the network.
     name
         For titles and errors.
 
@@ -92,11 +93,11 @@ def schedule_of_calls(
         raise InputError(f"{times} times as many ranks", fix="a whole number, 1 at least")
     traced = checked_calls(calls)
     instances = matched_collectives(traced)
-    ranks = _programs(traced, call_ns)
+    ranks = _programs(traced, costs)
     check_messages(_messages(ranks))
     for one in ranks if medians else []:
         one.level()
-    return _Laying(ranks, traced.ranks, int(times), name, drawn).laid(instances)
+    return _Laying(ranks, traced.ranks, int(times), name, drawn, costs).laid(instances)
 
 
 # --- one rank -------------------------------------------------------------------------------------
@@ -136,6 +137,13 @@ class _Program:
         self.before = [(operation, False)]
         return operation
 
+    def enter(self, ns: float) -> None:
+        """What a call takes before it does anything."""
+        if ns >= 1:
+            operation = self.add(CALC, round(ns))
+            self.done += [(operation, needed) for needed, _ in self.before]
+            self.before = [(operation, False)]
+
     def message(self, kind: int, peer: int, size: int, tag: int, comm: int) -> int | None:
         """A send or a receive after the computation; None: there is nobody at the other end."""
         if peer == NOBODY:
@@ -158,7 +166,7 @@ class _Program:
         return operation
 
 
-def _programs(traced: Calls, call_ns: float) -> list[_Program]:
+def _programs(traced: Calls, costs: CallCosts) -> list[_Program]:
     table = _with_partners(traced)
     completed = traced.waits.groupby("row")["request"].apply(list).to_dict()
     tags: dict[tuple[int, int], int] = {}
@@ -170,7 +178,9 @@ def _programs(traced: Calls, call_ns: float) -> list[_Program]:
             ends[row.rank] += row.end_ns - row.start_ns
         if not _acts(row, completed):
             continue
-        work = program.work(row.start_ns - ends[row.rank] - call_ns)
+        computed_ns = row.start_ns - ends[row.rank]
+        work = program.work(computed_ns)
+        program.enter(costs.cold_ns(computed_ns))
         this = (row.call, row.peer, row.bytes, row.tag, row.comm)
         program.alike.setdefault((last[row.rank], this), []).append(work)
         ends[row.rank], last[row.rank] = row.end_ns, this
@@ -279,8 +289,15 @@ class _Laying:
     """The arrays of a schedule while collectives are laid between the ranks' own operations."""
 
     def __init__(
-        self, programs: list[_Program], ranks: int, times: int, name: str, drawn: int | None
+        self,
+        programs: list[_Program],
+        ranks: int,
+        times: int,
+        name: str,
+        drawn: int | None,
+        costs: CallCosts,
     ):
+        self.costs = costs
         self.ranks, self.times, self.name = ranks, times, name
         self.draws = None if drawn is None else np.random.default_rng(drawn)
         self.programs, self.tags = programs, len(programs[0].tags)
@@ -296,7 +313,8 @@ class _Laying:
                 key = (algorithm_name(instance.name), len(members), instance.bytes, instance.root)
                 if key not in cache:
                     cache[key] = Part.of(BY_SIZE[key[0]](*key[1:]))
-                placed.append((cache[key], members, doors, self.inner[members].copy()))
+                local = round(local_ns(*key[:3], self.costs))
+                placed.append((cache[key], members, doors, self.inner[members].copy(), local))
                 self.inner[members] += cache[key].counts
         return self._schedule(placed)
 
@@ -325,8 +343,9 @@ class _Laying:
         }
         columns["tag"] = np.zeros(int(counts.sum()), np.int64)
         done, begun = self._lay_blocks(columns, start)
-        for part, members, doors, offset in placed:
+        for part, members, doors, offset, local in placed:
             done += self._collective(columns, part, members, start, doors, offset, begun)
+            columns["size"][start[members] + doors[:, 1]] = local
         return Schedule.from_arrays(
             counts,
             columns["kind"],

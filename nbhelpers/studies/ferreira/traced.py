@@ -167,9 +167,10 @@ def mpi_times(calls: Calls, network: Network) -> dict[str, float]:
     computation, all ranks together: `mpi_ms`, `mpi_simulated_ms`.
     """
     calls = without_end(calls)
-    schedule = schedule_of_calls(calls)
-    works = np.flatnonzero(schedule.kind == CALC)
-    work_ns = float(schedule.column("size")[works].sum(dtype=np.int64))
+    computed = schedule_of_calls(calls)
+    works = np.flatnonzero(computed.kind == CALC)
+    work_ns = float(computed.column("size")[works].sum(dtype=np.int64))
+    schedule = schedule_of_calls(calls, costs=network.calls)
     ended_ns, finish_ns = (
         calls.table.groupby("rank")["end_ns"].max(),
         simulate(schedule, network).finish_ns,
@@ -201,7 +202,8 @@ def _beyond(
     rows = []
     cases = [(name, factor) for name in calls for factor in times]
     for name, factor in each(cases, "simulating more ranks"):
-        schedule = schedule_of_calls(without_end(calls[name]), times=factor, name=name)
+        traced = without_end(calls[name])
+        schedule = schedule_of_calls(traced, times=factor, name=name, costs=network.calls)
         quiet_ms = simulate(schedule, network).makespan_ns / 1e6
         for noise in signatures:
             for seed in range(seeds):
