@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import shutil
 import zipfile
 from pathlib import Path
 
@@ -112,3 +113,12 @@ def test_a_study_beside_itself_differs_in_nothing(here):
     assert times.any(), "times of the same command lines are compared"
     assert set(found["verdicts"]["holds_on"]) == {"cannot tell"}
     assert "omp natural" in " ".join(apart["comparison"]) and not len(found["opposed"])
+
+
+def test_a_study_without_stage_60_stands_beside_one_that_has_it(here):
+    part = shutil.copytree(INTEL, here / "part", ignore=shutil.ignore_patterns("60-*"))
+    study = Study("95-machines", "recorded")
+    found = run_cells("95-machines", "compared", study=study, studies=[part, INTEL])
+    verdicts = found["verdicts"]
+    claim = verdicts.filter(like="more threads vary more (CV", axis=0)
+    assert claim["Intel Xeon, part"].item() != claim["Intel Xeon, intel-quick"].item()
