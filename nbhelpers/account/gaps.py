@@ -68,7 +68,8 @@ def loop_gaps(
             found.append(explained_gaps(detours, *recording).assign(run=run))
     columns = ["run", "cpu", "start_ns", "duration_ns", "kernel_ns", "stolen_ns"]
     gaps = pd.concat(found)[columns] if found else pd.DataFrame(columns=columns, dtype=float)
-    loops = pd.DataFrame(looped, columns=["run", "loop_s", "steal_s"])
+    kinds = {"run": int, "loop_s": float, "steal_s": float}  # without rows, too
+    loops = pd.DataFrame(looped, columns=list(kinds)).astype(kinds)
     return because(loops, NO_TRACEPOINTS), gaps.reset_index(drop=True)
 
 
