@@ -14,9 +14,9 @@ Draw = Callable[[np.random.Generator], pd.DataFrame]
 RUNS, COUNTERS = 120, 20
 
 
-def table(seconds: np.ndarray, counters: np.ndarray) -> pd.DataFrame:
+def table(seconds: np.ndarray, counters: np.ndarray, **more: object) -> pd.DataFrame:
     named = {f"c{number}": column for number, column in enumerate(counters.T)}
-    return pd.DataFrame({"seconds": seconds} | named)
+    return pd.DataFrame({"seconds": seconds} | named | more)
 
 
 def heavy_autoregression(random: np.random.Generator) -> pd.DataFrame:

@@ -17,14 +17,14 @@ for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
 
 import numpy as np
 import pandas as pd
+from attribution_structure import COUNTERS, RUNS, Draw, slow_times
 from scipy.signal import lfilter
 from statsmodels.stats.proportion import proportion_confint
 
 from nbhelpers.attribution import explain, find_cutoff
 from nbhelpers.statistics.claims import Claim, Evidence, judge
 
-Draw = Callable[[np.random.Generator], pd.DataFrame]
-RUNS, COUNTERS, SLOWER = 120, 20, 0.1
+SLOWER = 0.1
 OPEN = "inconclusive", "equivalent to none"
 
 
@@ -34,30 +34,25 @@ def table(random: np.random.Generator, seconds: np.ndarray, **more: object) -> p
     return pd.DataFrame({"seconds": seconds} | named | more)
 
 
-def two_classes(random: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    slow = random.random(RUNS) < 0.3
-    return slow, random.normal(1, 0.02, RUNS) * np.where(slow, 1.4, 1)
-
-
 def floors(random: np.random.Generator) -> pd.DataFrame:
-    _, seconds = two_classes(random)
+    _, seconds = slow_times(random)
     ticks = np.floor(random.uniform(20, 300) * seconds)
     return table(random, seconds, ticks=ticks, ticks_per_s=ticks / seconds)
 
 
 def after_a_limit(random: np.random.Generator) -> pd.DataFrame:
-    _, seconds = two_classes(random)
+    _, seconds = slow_times(random)
     return table(random, seconds, late=np.maximum(0, np.floor(400 * (seconds - 1.1))))
 
 
 def other_rates(random: np.random.Generator) -> pd.DataFrame:
-    _, seconds = two_classes(random)
+    _, seconds = slow_times(random)
     work = {name: random.normal(1, 0.01, RUNS) / seconds for name in ("gbps", "ipc", "cpu_util")}
     return table(random, seconds, **work)
 
 
 def gaps(random: np.random.Generator) -> pd.DataFrame:
-    slow, seconds = two_classes(random)
+    slow, seconds = slow_times(random)
     gone = random.random(RUNS) < np.where(slow, 0.4, 0.02)
     return table(random, seconds, lost=np.where(gone, np.nan, random.lognormal(5, 0.3, RUNS)))
 

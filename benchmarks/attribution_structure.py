@@ -12,7 +12,6 @@ one search of so many columns.
 import argparse
 import os
 import time
-from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 
 for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
@@ -20,21 +19,14 @@ for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
 
 import numpy as np
 import pandas as pd
-from _unseen_structures import UNSEEN
+from _unseen_structures import COUNTERS, RUNS, UNSEEN, Draw, table
 from scipy.signal import lfilter
 from scipy.stats import binomtest, spearmanr
 
 from nbhelpers.attribution import explain
 from nbhelpers.errors import NoisebookError
 
-Draw = Callable[[np.random.Generator], pd.DataFrame]
-RUNS, COUNTERS = 120, 20
 LEVEL = 0.01  # that of `explain`, for the plain test beside it
-
-
-def table(seconds: np.ndarray, counters: np.ndarray, **more: object) -> pd.DataFrame:
-    named = {f"c{number}": column for number, column in enumerate(counters.T)}
-    return pd.DataFrame({"seconds": seconds} | named | more)
 
 
 def ordinary(random: np.random.Generator, size: tuple[int, ...]) -> np.ndarray:
@@ -136,7 +128,7 @@ def burst(random: np.random.Generator) -> pd.DataFrame:
 # --------------------------------------------------------------------------------------------------
 
 
-def _slow_times(random: np.random.Generator, factor: float = 1.4) -> tuple[np.ndarray, np.ndarray]:
+def slow_times(random: np.random.Generator, factor: float = 1.4) -> tuple[np.ndarray, np.ndarray]:
     slow = random.random(RUNS) < 0.3
     return slow, random.normal(1, 0.02, RUNS) * np.where(slow, factor, 1)
 
@@ -145,7 +137,7 @@ def grows(power: float, rated: bool, noise: float = 0.03, one_class: bool = Fals
     """Counts that grow as a power of the run time; with rates, or as a foreign table has them."""
 
     def draw(random: np.random.Generator) -> pd.DataFrame:
-        seconds = random.lognormal(0, 0.1, RUNS) if one_class else _slow_times(random)[1]
+        seconds = random.lognormal(0, 0.1, RUNS) if one_class else slow_times(random)[1]
         counts = {}
         for number in range(6):
             total = 1e5 * seconds**power * random.normal(1, noise, RUNS)
@@ -160,7 +152,7 @@ def grows(power: float, rated: bool, noise: float = 0.03, one_class: bool = Fals
 
 
 def partly_fixed(random: np.random.Generator) -> pd.DataFrame:
-    _, seconds = _slow_times(random)
+    _, seconds = slow_times(random)
     counts = {}
     for number in range(6):
         total = random.normal(1e4 * (1 + seconds), 200).round()
@@ -170,7 +162,7 @@ def partly_fixed(random: np.random.Generator) -> pd.DataFrame:
 
 def peaks(random: np.random.Generator) -> pd.DataFrame:
     """The largest of as many samples as the run is long: 36 of 100 tables are explained by it."""
-    _, seconds = _slow_times(random)
+    _, seconds = slow_times(random)
     largest = [random.exponential(1, (int(200 * one), COUNTERS)).max(axis=0) for one in seconds]
     return table(seconds, np.array(largest))
 
@@ -183,7 +175,7 @@ def smaller_rise(noise: float) -> Draw:
     """The cause's count rises by 20 %, the run time by 40 %."""
 
     def draw(random: np.random.Generator) -> pd.DataFrame:
-        slow, seconds = _slow_times(random)
+        slow, seconds = slow_times(random)
         count = (1e4 * np.where(slow, 1.2, 1) * random.normal(1, noise, RUNS)).round()
         return table(seconds, random.poisson(200, (RUNS, COUNTERS))).assign(
             cause=count, cause_per_s=count / seconds

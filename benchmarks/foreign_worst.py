@@ -58,12 +58,9 @@ BESIDE = "beside"
 OTHER = """
 import sys
 from pathlib import Path
-from nbhelpers import account
 from nbhelpers.studies import worst
 from nbhelpers.studies.baseline import Baseline, replay_limits
 folder, cases = Path(sys.argv[1]), int(sys.argv[2])
-if hasattr(account, "measure_edges"):  # until 2026-11
-    account.measure_edges(folder / "edges")
 runs = Baseline(folder)
 tables = runs.traced, runs.events, runs.stolen, runs.losses
 for case in worst.worst_cases(*tables, cases, method="time", **replay_limits(folder)):

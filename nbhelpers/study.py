@@ -227,8 +227,8 @@ class Study:
         caption = self.caption(name)
         whole = f"{caption} {note}".strip()
         record = save_table(frame, name, whole, self.results, source=self.source, **options)
-        note, columns = record.caption.removeprefix(caption).strip(), key or ()
-        columns = () if columns is True else columns
+        note = record.caption.removeprefix(caption).strip()
+        columns = () if isinstance(key, bool) else key
         first = first_html(record.frame, columns, options.get("formats")) if key else ""
         return Shown(record, note, bool(key), first)
 

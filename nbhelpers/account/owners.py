@@ -103,7 +103,7 @@ def without_cpu(states: pd.DataFrame, events: pd.DataFrame, stolen: pd.DataFrame
     Parameters
     ----------
     states, events, stolen
-        Of the same runs, as for `critical_path` and `owners_of_path`.
+        Of the same runs, as for `critical_path` and `owned_pieces`.
     """
     columns = ["run", "thread", "start_ns", "end_ns"]
     runs = states["state"] == "running"

@@ -140,9 +140,7 @@ class _Program:
     def enter(self, ns: float) -> None:
         """What a call takes before it does anything."""
         if ns >= 1:
-            operation = self.add(CALC, round(ns))
-            self.done += [(operation, needed) for needed, _ in self.before]
-            self.before = [(operation, False)]
+            self.work(ns)
 
     def message(self, kind: int, peer: int, size: int, tag: int, comm: int) -> int | None:
         """A send or a receive after the computation; None: there is nobody at the other end."""
