@@ -84,6 +84,9 @@ def test_where_no_owner_stands_clear_the_answer_says_who_had_most(stage10, same)
     owned.loc[[first, second] if same else first, [("taken", "python")]] = 5e4
     owned.loc[second, [("taken", "backup")]] = 3e4
     shared = copy(stage10)
+    slow = stage10.accounted["run"].isin([first, second])
+    longer = stage10.accounted["seconds"].where(~slow, stage10.accounted["seconds"] + 0.05)
+    shared.__dict__["accounted"] = stage10.accounted.assign(seconds=longer)
     shared.__dict__["_account"] = owned, lost
     answer = page(shared)["found"].answer
     assert answer.answer == ("python" if same else CANNOT_TELL)

@@ -73,16 +73,16 @@ def test_the_worst_trace_is_replayed_beside_every_configuration(study):
     traced = baseline[baseline["trace"] == "traced"]
     excess = traced["seconds"] / traced.groupby("config")["seconds"].transform("mean")
     assert len(worst) == 1 and worst[0].run == traced.loc[excess.idxmax(), "run"]
-    assert set(worst[0].configs) == {"improved", "pessimistic", "raised"}
+    assert set(worst[0].configs) == {"improved", "pessimistic", "raised", "slices"}
     beside = attachments(folder / "injected")[1]
     campaign = page(folder, design, "injected", worst=worst, beside=beside)["campaign"]
     injected = label_runs(campaign.run())
-    # undisturbed, improved, and three more modes where the trace came from
-    assert len(injected) == 2 * (2 + 2 + 3)
+    # undisturbed, improved, and four more modes where the trace came from
+    assert len(injected) == 2 * (2 + 2 + 4)
     given = {"worst": worst, "study": Shown()}
     found = run_cells("40-mitigations", "described", **given)["described"]
     shown = run_cells("42-fairness", "accuracy", injected=injected, worst=found, study=Shown())
-    assert len(shown["replays"]) == 4
+    assert len(shown["replays"]) == 5
     assert (placement_table(injected)["placed"] == placement_table(injected)["runs"]).all()
     known = {"programs": ("nbody",), "models": ("omp",), "recorded_only": True}
     same = cached_design(folder, ["Rm", "TP"], 0.03, **known)
