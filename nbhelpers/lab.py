@@ -134,13 +134,12 @@ def contents(profile: str = "recorded") -> "Styler":
     '<a href="00-machine.ipynb">00 machine</a>'
     """
     known = answers(profile)
-    seconds = {stage: stage_seconds(stage, profile) for stage in notebook_files()}
     rows = [
         {
             "question": escape(question(stage)),
             "notebook": f'<a href="{escape(stage)}.ipynb">{escape(title_of(stage))}</a>',
             f"answer (profile {escape(profile)})": _answer_html(known.get(stage)),
-            "minutes": (seconds[stage] or math.nan) / 60,
+            "minutes": (stage_seconds(stage, profile) or math.nan) / 60,
         }
         for stage in notebook_files()
         if stage not in (CONTENTS, PAPER)

@@ -73,9 +73,8 @@ def _runs_in_words(session: Session) -> str:
     runs = session.table
     words = f"{len(runs)} runs"
     if session.limits:
-        ranges = (
-            f"{low:.4g} ≤ {name} ≤ {high:.4g}" for name, (low, high) in session.limits.items()
-        )
+        limits = session.limits.items()
+        ranges = (f"{low:.4g} ≤ {name} ≤ {high:.4g}" for name, (low, high) in limits)
         words += f" of {len(session.measured())} within the limits ({'; '.join(ranges)})"
     cells = runs["cell"].nunique() if "cell" in runs.columns else 1
     words += f" of {cells} cells together." if cells > 1 else "."

@@ -106,7 +106,7 @@ class Workbench:
         layers, session = here.index[here["available"]].tolist(), self.session
         row, put, button, choose, says = w.HBox, self._input, self._button, self._choose, self.said
         late: dict[str, Any] = {"layout": WIDE, "continuous_update": False}
-        later = {"options": [("", 0)], **late}
+        later = {"options": [("", 0)], "style": {"description_width": "initial"}, **late}
         stop = button("stop", self._stop, "warning")
 
         self.campaign = put(w.Combobox, "recorded", self._open, **late)
@@ -269,7 +269,7 @@ class Workbench:
         self._draw()
 
     def _limit(self) -> None:
-        limit = {self.metric.value: list(self.range.value)}
+        limit = {self.range.description: list(self.range.value)}
         self._change(limits=self.session.limits | limit)
 
     def _mitigate(self, mitigation: str) -> None:
@@ -293,7 +293,7 @@ class Workbench:
                     step.value = ""
             try:
                 with self._filling():
-                    self.nodes.children = ()
+                    self.nodes.children, self.metric.options = (), ()
                     self._fill()
                     self.explanation = session.explanation(permutations=0)
                     self._fill_sliders()
@@ -332,12 +332,11 @@ class Workbench:
         session = self.session
         if session.measured().empty:
             return
-        cells, outcomes, metrics = session.cells(), session.outcomes(), session.metrics()
+        cells, outcomes = session.cells(), session.outcomes()
         together = [] if "baseline" in cells else [("all together", "")]
         _offer(self.cell, [*together, *((name, name) for name in cells)], session.cell)
         self.cell.layout.display = "" if len(cells) > 1 else "none"
         _offer(self.outcome, [(name, name) for name in outcomes], session.outcome)
-        _offer(self.metric, [(name, name) for name in metrics], session.judged)
         columns = tuple(session.may_explain())
         if self.excluded.options != columns:
             self.excluded.value = ()  # the browser marks by place, before it has the new list
@@ -345,15 +344,19 @@ class Workbench:
         self.excluded.value = tuple(name for name in session.excluded if name in columns)
 
     def _fill_sliders(self) -> None:
-        """Where the cutoff can be, and the slider at it; the range of the metric over all runs."""
+        """The cutoff; the metrics, and which was chosen; the range of what is looked at."""
         at = float(self.explanation.threshold)
         if at not in dict(self.cutoff.options).values():  # else a person has just put it there
             self.cutoff.options = _numbers(self.session.values, at)
         if np.isfinite(at):
             self.cutoff.value = at
-        if (metric := self.session.chosen(self.explanation)) in dict(self.metric.options):
-            self.metric.value = metric
-        values = self.session.measured()[self.metric.value].to_numpy(float)
+        session, metrics = self.session, self.session.metrics()
+        # "" until a person chose: what a preview shows can be chosen, and then stays
+        options = [("the first factor", ""), *((name, name) for name in metrics)]
+        _offer(self.metric, options, session.node if session.node in metrics else "")
+        shown = session.chosen(self.explanation)
+        self.range.description = shown if shown in metrics else session.judged
+        values = session.measured()[self.range.description].to_numpy(float)
         self.range.options = _numbers(values[np.isfinite(values)])
         self.range.index = (0, len(self.range.options) - 1)
 

@@ -13,7 +13,7 @@ class Page(Notebook):
 
     def __init__(self, opened, server, stage: str):
         super().__init__(opened, server, stage)
-        self.clicks = 0  # and choices
+        self.clicks, self.clicked = 0, 0.0  # and choices; when the last one was
         self.page.add_style_tag(content=".Toastify { display: none; }")  # JupyterLab's own news
 
     @property
@@ -28,12 +28,12 @@ class Page(Notebook):
 
     def tab(self, title: str) -> None:
         """Click a tab."""
-        self.clicks += 1
+        self._count()
         self.bench.locator(".lm-TabBar-tab", has_text=title).click()
 
     def click(self, text: str) -> None:
         """Click a button of the step that is seen."""
-        self.clicks += 1
+        self._count()
         self.shown.get_by_role("button", name=text, exact=True).click()
 
     def input(self, label: str, kind: str = "select"):
@@ -43,8 +43,18 @@ class Page(Notebook):
 
     def choose(self, label: str, text: str) -> None:
         """The option with this text, as soon as there is one."""
-        self.clicks += 1
+        option = self.input(label).locator("option", has_text=text.replace(" ", "\xa0"))
+        option.first.wait_for(state="attached", timeout=60_000)
+        self._count()
         self.input(label).select_option(label=text.replace(" ", "\xa0"), timeout=60_000)
+
+    def _count(self) -> None:
+        self.clicks, self.clicked = self.clicks + 1, time.monotonic()
+
+    def latency(self, *parts: str) -> float:
+        """Seconds from the last click until the step shows one of these texts."""
+        self.wait_until(lambda text: any(part in text for part in parts))
+        return time.monotonic() - self.clicked
 
     def nodes(self):
         """The metrics of the tree that can be clicked, from the top."""
@@ -74,7 +84,7 @@ class Page(Notebook):
         began = time.monotonic()
         while not holds(now := self.text()):
             assert time.monotonic() < began + seconds, now
-            time.sleep(0.1)
+            time.sleep(0.02)
         return now
 
     def text(self) -> str:

@@ -81,6 +81,7 @@ def test_limits_that_leave_no_run_leave_nothing_of_the_runs_before(bench):
     bench._change(limits={"seconds": [-2, -1]})
     assert "no run lies within the limits" in shown(bench.settle(), RUNS)
     assert not offered(bench) and "<img" not in bench.shown[RUNS].value
+    assert not bench.metric.options
     click(bench, "remove all limits")
     bench.excluded.value = ("page_faults_per_s",)
     shown(bench.settle(), RUNS)
@@ -167,3 +168,8 @@ def test_where_the_null_finds_nothing_its_numbers_stand_there_and_no_tree():
     assert f"{found.accuracy:.2f}" in text and f"p = {found.p_value:.3f}" in text
     assert "there is no factor to explain" in text
     assert "no mitigation is suggested" in shown(bench, MITIGATION)
+    first = bench.session.explanation(permutations=0).factors["factor"].iloc[0]
+    bench.metric.value = first  # which the preview showed
+    assert f"{first} against" in shown(bench, RUNS)
+    bench._change()
+    assert f"{first} against" in shown(bench.settle(), RUNS)
