@@ -76,7 +76,7 @@ def explore_runs(
         "account": _beyond(owned_ms, ordinary, shown.index),
         "counters": _unusual(runs.set_index("run"), ordinary, shown.index),
     }
-    return LinkedView(_chart(tables, float(f"{start:.4g}")))
+    return LinkedView(_chart(tables, float(f"{start:.4g}"), len(ordinary)))
 
 
 def _shown(seconds: pd.Series) -> pd.Series:
@@ -153,7 +153,7 @@ def _named(lines: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, str]]:
 # --- the picture ----------------------------------------------------------------------------------
 
 
-def _chart(tables: Mapping[str, pd.DataFrame], cutoff: float) -> alt.VConcatChart:
+def _chart(tables: Mapping[str, pd.DataFrame], cutoff: float, count: int) -> alt.VConcatChart:
     dots, lines = tables["dots"], tables["lines"]
     by_time = dots.sort_values("seconds", ascending=False)["run"].tolist()
     choice = alt.binding_select(options=by_time, name="run, slowest first ")
@@ -167,15 +167,15 @@ def _chart(tables: Mapping[str, pd.DataFrame], cutoff: float) -> alt.VConcatChar
     cut = alt.selection_point("cut", value=[{"from_s": cutoff}], **bar)
     part = alt.selection_interval("part", encodings=["y"])
     above = alt.hconcat(_dots(dots, chosen, part), _distribution(dots, part, cut), spacing=8)
-    owners = _bars(tables["account"], "owner", "ms", chosen, "ms more than ordinary runs")
-    counters = _bars(tables["counters"], "counter", "far", chosen, "deviations from ordinary runs")
+    longer, unusual = f"ms more than {count} ordinary runs (mean)", "robust s.d. from ordinary runs"
+    owners = _bars(tables["account"], "owner", "ms", chosen, longer)
+    counters = _bars(tables["counters"], "counter", "far", chosen, unusual)
     below = alt.concat(owners, counters, columns=2, spacing=12).properties(name="below")
     rows: list[Any] = [above, _time_line(lines, chosen), below] if len(lines) else [above, below]
     chart = alt.vconcat(*rows, spacing=14).resolve_scale(color="independent", shape="independent")
-    chart = chart.add_params(alt.param("cutoff", expr="cut_from_s"))
-    chart = chart.add_params(alt.param("room", value=ROOM), alt.param("names", value=NAMES))
-    chart = chart.configure_axisX(labelFlush=False)
-    return chart.configure(font="system-ui, DejaVu Sans, sans-serif")
+    sizes = alt.param("room", value=ROOM), alt.param("names", value=NAMES)
+    chart = chart.add_params(alt.param("cutoff", expr="cut_from_s"), *sizes)
+    return chart.configure(axisX={"labelFlush": False}, font="system-ui, DejaVu Sans, sans-serif")
 
 
 def _dots(dots: pd.DataFrame, chosen: alt.Parameter, part: alt.Parameter) -> Any:
