@@ -125,8 +125,8 @@ def trace(arguments: SimpleNamespace) -> Answer:
 
 def _for_perfetto(study: "ProgramStudy", traced: "TracedRuns") -> Path | None:
     """The slowest traced run as a file for the viewer; None: tracepoints were not recorded."""
+    from ..account.perfetto import write_perfetto
     from ..outcomes import worst_first
-    from ..tracing.perfetto import write_perfetto
 
     slowest = worst_first(traced.runs[traced.runs["cell"] == "traced"])
     with suppress(InputError):
@@ -160,9 +160,12 @@ def _same_with(arguments: SimpleNamespace, *verb: str) -> str:
 
 
 def inject(arguments: SimpleNamespace) -> Answer:
-    from ..injection import injection_campaign
+    from ..account.perfetto import write_tracks
+    from ..injection import injection_campaign, read_logs
+    from ..injection.log import tracks_of_log
     from ..measurement import finished, run_notes
     from ..noise import NoiseConfig
+    from ..outcomes import worst_first
     from ..statistics import compare
 
     workload = _workload(arguments)
@@ -172,8 +175,11 @@ def inject(arguments: SimpleNamespace) -> Answer:
     runs = injection_campaign(folder, workload, config, runs=arguments.runs or 10).run()
     cells = finished(runs).groupby("cell")
     found = compare(cells.get_group("baseline"), cells.get_group("injected"))
-    data = {"ratios": _rows(found.table), "verdict": found.verdict}
-    return _with_notes([found.verdict], data, run_notes(runs), folder)
+    slowest = read_logs(folder / "logs", worst_first(cells.get_group("injected")).head(1))
+    shown = write_tracks(folder / "slowest-injected.perfetto.json", tracks_of_log(slowest))
+    lines = [found.verdict, f"what was injected, for https://ui.perfetto.dev: {_relative(shown)}"]
+    data = {"ratios": _rows(found.table), "verdict": found.verdict, "perfetto": shown}
+    return _with_notes(lines, data, run_notes(runs), folder)
 
 
 def _require_config(arguments: SimpleNamespace) -> None:

@@ -198,6 +198,20 @@ def read_logs(folder: str | Path, runs: pd.DataFrame) -> pd.DataFrame:
     return join_logs(logs)
 
 
+def tracks_of_log(log: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """What was planned, and what was done, as slices for `nbhelpers.account.perfetto.write_tracks`.
+
+    Parameters
+    ----------
+    log
+        Of one run.
+    """
+    events = log.rename(columns={"cpu": "track", "kind": "name", "outcome": "by"})
+    planned = events.assign(start_ns=events["planned_start_ns"])
+    planned["end_ns"] = events["planned_start_ns"] + events["planned_duration_ns"]
+    return {"planned, by CPU": planned, "injected, by CPU": events[events["by"].isin(DONE)]}
+
+
 def join_logs(logs: dict[int, pd.DataFrame]) -> pd.DataFrame:
     """Logs one below the other, with the column `run`; `carrier` is the index in the whole."""
     before = np.cumsum([0, *map(len, logs.values())])

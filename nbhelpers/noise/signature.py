@@ -113,14 +113,6 @@ class Signature:
         return f"{self.frequency_hz:g} Hz x {self.duration_us:g} us"
 
     @property
-    def local_slowdown(self) -> float:
-        """Run time over undisturbed run time of a program that waits for nobody: 1 / (1 − share).
-
-        The share is one of the disturbed run's time; of 2.5 % the program takes 2.56 % longer.
-        """
-        return 1 / (1 - self.share)
-
-    @property
     def simultaneous(self) -> bool:
         """Whether each event strikes all CPUs or ranks at the same moment."""
         return self.coscheduled and self.phase == "aligned"

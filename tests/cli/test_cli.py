@@ -116,6 +116,10 @@ def test_runs_that_failed_or_left_others_are_counted(verb, capsys, tmp_path, mon
     told = json.loads(capsys.readouterr().out)
     notes = " ".join(told["notes"])
     assert "runs failed (exit status 3)" in notes and "left processes running" in notes
+    if verb == "inject":
+        events = json.loads(Path(told["perfetto"]).read_text())["traceEvents"]
+        planned = [1e3 * one["dur"] for one in events if one["ph"] == "X" and one["pid"] == 1]
+        assert sum(planned) == pytest.approx(config.events()["duration_ns"].sum())
 
 
 def test_ctrl_c_keeps_what_was_measured_and_says_how_to_go_on(tmp_path, binaries):

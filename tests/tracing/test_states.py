@@ -15,12 +15,12 @@ import pandas as pd
 import pytest
 
 from nbhelpers import Campaign, Cell, finished, program
+from nbhelpers.account.perfetto import write_perfetto
 from nbhelpers.errors import InputError
 from nbhelpers.machine import doctor
 from nbhelpers.measurement import Attachment
 from nbhelpers.tracing import Tracer
 from nbhelpers.tracing.campaign import OWNERS, STATES, each_recording
-from nbhelpers.tracing.perfetto import write_perfetto
 from nbhelpers.tracing.states import tables_of_recording
 from nbhelpers.tracing.tracepoints import read_recording
 
@@ -161,5 +161,7 @@ def test_perfetto_gets_what_was_recorded(tmp_path):
         assert len(mine) == len(table)
         assert 1e3 * mine["dur"].sum() == pytest.approx((table["end_ns"] - table["start_ns"]).sum())
     assert set(slices.loc[slices["pid"] == 2, "name"]) >= {"local_timer"}
+    account = slices.loc[slices["pid"] == 4, "args"].map(lambda piece: float(piece["ns"]))
+    assert account.sum() == pytest.approx(states["end_ns"].max())  # all of the run, once
     with pytest.raises(InputError, match="no recording to show"):
         write_perfetto(tmp_path, runs, tmp_path / "run.json")
