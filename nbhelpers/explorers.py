@@ -167,7 +167,7 @@ def _chart(tables: Mapping[str, pd.DataFrame], cutoff: float, count: int) -> alt
     cut = alt.selection_point("cut", value=[{"from_s": cutoff}], **bar)
     part = alt.selection_interval("part", encodings=["y"])
     above = alt.hconcat(_dots(dots, chosen, part), _distribution(dots, part, cut), spacing=8)
-    longer, unusual = f"ms more than {count} ordinary runs (mean)", "robust s.d. from ordinary runs"
+    longer, unusual = f"ms more than {count} ordinary runs", "robust s.d. from ordinary runs"
     owners = _bars(tables["account"], "owner", "ms", chosen, longer)
     counters = _bars(tables["counters"], "counter", "far", chosen, unusual)
     below = alt.concat(owners, counters, columns=2, spacing=12).properties(name="below")
