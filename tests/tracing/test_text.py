@@ -71,6 +71,14 @@ def test_a_text_has_the_noise_of_the_recording_of_the_same_second(recorded, data
         assert abs(ours.sum() - theirs.sum()) < 1000 * len(theirs)
 
 
+def test_perf_counts_the_same_events(data):
+    """What `perf report --stats` prints of the recording whose `perf script` this is."""
+    counts = {"sched_switch": 336, "softirq_entry": 184, "softirq_exit": 184}
+    counts |= {"irq_handler_entry": 118, "irq_handler_exit": 118}
+    raw = tracepoints_of_text(data / "perf-script.txt.gz")
+    assert raw["event"].value_counts().to_dict() == counts
+
+
 def test_a_folder_of_texts_is_runs_and_what_is_no_trace_is_refused(data, tmp_path):
     lines = gzip.decompress((data / "contended.trace.txt.gz").read_bytes())
     for name in ("a.txt", "b.txt"):
