@@ -8,6 +8,7 @@ from scipy import stats
 from nbhelpers.answers import CANNOT_TELL
 from nbhelpers.empty import why_empty
 from nbhelpers.mpi import Calls
+from nbhelpers.simulation.loggops import LogGOPS
 from nbhelpers.studies.ferreira import traced
 from nbhelpers.studies.ferreira.ranks import (
     SIGNATURES,
@@ -238,7 +239,6 @@ def test_two_ranks_under_noise(tmp_path, monkeypatch):
 @needs_mpi
 def test_a_traced_run_is_simulated_as_a_whole(monkeypatch, tmp_path):
     from nbhelpers.simulation import simulate
-    from nbhelpers.simulation.loggops import LogGOPS
     from nbhelpers.simulation.traces import schedule_of_calls
 
     monkeypatch.setenv("OMPI_MCA_mpi_yield_when_idle", "1")
@@ -282,6 +282,16 @@ def test_time_by_function(calls):
     assert shares.loc["MPI_Allreduce", "of_communication"] == pytest.approx(6 / 13)
     assert shares.loc["MPI_Allreduce", "share"] == pytest.approx(6 / 30)
     assert shares.loc["MPI_Allreduce", ["mean_us", "max_us"]].tolist() == [3, 4]
+
+
+def test_what_follows_the_last_message_is_computation(calls):
+    """Until MPI_Finalize rank 0 computes for 10 µs and rank 1 for 2: no time in MPI."""
+    table = calls.table.assign(peer=1 - calls.table["rank"], tag=7, received_tag=7, root=0)
+    table = table.assign(source=table["peer"], request=-1)
+    waits = pd.DataFrame(columns=["rank", "row", "request"])
+    times = traced.mpi_times(Calls(table, waits, calls.comms, 2), LogGOPS())
+    assert times["measured_ms"] == 0.02
+    assert times["mpi_ms"] == pytest.approx(((2 + 1 + 4) + (2 + 1 + 2 + 1)) / 1000)
 
 
 def test_a_rank_that_died_counts_to_its_last_call(calls):

@@ -149,11 +149,10 @@ def _read(folder: Path, why: str) -> dict[str, pd.DataFrame]:
 
 
 def span_ms(calls: Calls) -> float:
-    """From the first end of MPI_Init to the last call of a rank but MPI_Finalize: what a schedule
-    of these calls takes.
+    """From the first end of MPI_Init to the last begin of MPI_Finalize: what a schedule of these
+    calls takes.
     """
-    inner = calls.table[calls.table["call"] != "MPI_Finalize"]
-    return float(inner["end_ns"].max()) / 1e6
+    return float(without_end(calls).table["end_ns"].max()) / 1e6
 
 
 def _predicted(run: Mapping[str, Any], calls: Calls, network: Network) -> pd.DataFrame:
@@ -184,11 +183,10 @@ def mpi_times(calls: Calls, network: Network) -> dict[str, float]:
 
 
 def without_end(calls: Calls) -> Calls:
-    """The calls less MPI_Finalize, whose length is the launcher's."""
-    kept = calls.table["call"] != "MPI_Finalize"
-    places = np.cumsum(kept.to_numpy()) - 1
-    waits = calls.waits.assign(row=places[calls.waits["row"].to_numpy(int)])
-    return replace(calls, table=calls.table[kept].reset_index(drop=True), waits=waits)
+    """The same calls, as if MPI_Finalize took no time: its length is the launcher's."""
+    table = calls.table
+    ended = table["end_ns"].mask(table["call"] == "MPI_Finalize", table["start_ns"])
+    return replace(calls, table=table.assign(end_ns=ended))
 
 
 def _beyond(
