@@ -69,8 +69,6 @@ class Calls:
         Number of a communicator to its members' ranks in MPI_COMM_WORLD.
     ranks
         How many ranks MPI_COMM_WORLD has.
-    hosts
-        Where each rank ran; clocks of different hosts do not agree.
     cut
         Ranks that never ended their MPI_Finalize: they died, or were killed.
     notes
@@ -81,7 +79,6 @@ class Calls:
     waits: pd.DataFrame
     comms: dict[int, tuple[int, ...]]
     ranks: int
-    hosts: tuple[str, ...] = ()
     cut: tuple[int, ...] = ()
     notes: tuple[str, ...] = ()
 
@@ -125,7 +122,6 @@ def read_calls(folder: str | Path) -> Calls:
         waits=pd.concat(waits, ignore_index=True),
         comms=comms,
         ranks=traces[0].ranks,
-        hosts=tuple(trace.host for trace in traces),
         cut=tuple(trace.rank for trace in traces if not trace.finalized),
         notes=tuple(_notes(traces)),
     )

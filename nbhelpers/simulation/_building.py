@@ -158,16 +158,13 @@ class Building:
         start = np.cumsum(self.counts) - self.counts
         count = int(self.counts.sum())
         kind, peer = np.empty(count, np.uint8), np.empty(count, np.int32)
-        size, tag = (
-            self._empty(count, column, dtype) for column, dtype in ((4, np.int64), (5, np.int32))
-        )
+        size, tag = np.empty(count, np.int64), np.empty(count, np.int32)
         self._pieces.reverse()
         while self._pieces:
             ranks, numbers, *values = self._pieces.pop()
             at = start[ranks] + numbers
             for column, value in zip((kind, peer, size, tag), values, strict=True):
-                if isinstance(column, np.ndarray):
-                    column[at] = value
+                column[at] = value
         return Schedule.from_arrays(
             self.counts,
             kind,
@@ -177,16 +174,6 @@ class Building:
             requires=self._requires(start, count),
             name=self.name,
         )
-
-    def _empty(self, count: int, column: int, dtype: type) -> Numbers:
-        """Room for a column, or the number that all its entries are."""
-        values = [piece[column] for piece in self._pieces]
-        if (
-            all(np.ndim(value) == 0 for value in values)
-            and len({int(value) for value in values}) <= 1
-        ):
-            return int(values[0]) if values else 0
-        return np.empty(count, dtype)
 
     def _requires(self, start: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray] | None:
         dtype = np.int32 if count < 2**31 else np.int64

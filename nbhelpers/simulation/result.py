@@ -93,11 +93,6 @@ class Result:
         """When the last rank ended."""
         return float(self.finish_ns.max())
 
-    @property
-    def last_rank(self) -> int:
-        """The first of the ranks that ended last."""
-        return int(self.finish_ns.argmax())
-
     @cached_property
     def ideal(self) -> "Result":
         """The same without noise (simulated when first asked for)."""
@@ -127,7 +122,8 @@ class Result:
         InputError
             Simulated without critical_path=True, or in the mode compat.
         """
-        return _path.follow(self._recorded(), self, self.last_rank if rank is None else rank)
+        last = int(self.finish_ns.argmax()) if rank is None else rank
+        return _path.follow(self._recorded(), self, last)
 
     def struck(self, rank: int | None = None) -> pd.DataFrame:
         """The detours on the critical path: `rank`, `source`, `start_ns` (simulated time),
