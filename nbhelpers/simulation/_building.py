@@ -157,13 +157,13 @@ class Building:
         """All that was appended, as a schedule; the pieces are freed meanwhile."""
         start = np.cumsum(self.counts) - self.counts
         count = int(self.counts.sum())
-        kind, peer = np.empty(count, np.uint8), np.empty(count, np.int32)
-        size, tag = np.empty(count, np.int64), np.empty(count, np.int32)
+        dtypes = (np.uint8, np.int32, np.int64, np.int32)
+        columns = kind, peer, size, tag = [np.empty(count, dtype) for dtype in dtypes]
         self._pieces.reverse()
         while self._pieces:
             ranks, numbers, *values = self._pieces.pop()
             at = start[ranks] + numbers
-            for column, value in zip((kind, peer, size, tag), values, strict=True):
+            for column, value in zip(columns, values, strict=True):
                 column[at] = value
         return Schedule.from_arrays(
             self.counts,
