@@ -1,10 +1,9 @@
-"""The two campaigns of stage 70: a detour loop on each CPU, and N-body alone and as a team, without
-noise and under each signature, in turn. The signatures stand on the page.
+"""The first campaign of stage 70: a detour loop on each CPU, without noise and under each
+signature, in turn. The signatures, and the campaign of N-body, stand on the page.
 """
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -12,11 +11,10 @@ import pandas as pd
 from ...errors import InputError
 from ...injection import Injector, Rules
 from ...injection.observed_loss import Shield, meets_an_event
-from ...measurement import Campaign, Cell, calibrate, finished
+from ...measurement import Campaign, Cell, finished
 from ...noise import NoiseConfig
 from ...noise.signature import Signature
 from ...tracing import DetourTracer, detour_workload, read_detours_run
-from ...workloads.configuration import Configuration
 
 CARRIED = "short events carried"
 QUIET = "none"
@@ -120,29 +118,6 @@ def loop_runs(
     return finished(Campaign(folder, cells, rounds, seed, recorded_only).run())
 
 
-def loop_detours(folder: Path, runs: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
-    """What the loop lost over time, in the first run of each of these signatures.
-
-    Returns
-    -------
-    `signature`, `cpu`, `start_ns`, `duration_ns`; without those that were not kept.
-    """
-    columns = ["signature", "cpu", "start_ns", "duration_ns"]
-    first = runs.sort_values("run").drop_duplicates("cell").set_index("cell")["run"]
-    paths = {name: _file(folder, int(first[name])) for name in names if name in first}
-    parts = [
-        read_detours_run(path).assign(signature=name)[columns]
-        for name, path in paths.items()
-        if path.exists()
-    ]
-    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=columns)
-
-
-def _file(folder: Path, run: int) -> Path:
-    """The detours of a run, where they were kept."""
-    return Path(folder) / f"run-{run:06d}.detours.gz"
-
-
 class LostShares(DetourTracer):
     """Adds what the loop lost as columns; keeps the detours of the first run only."""
 
@@ -153,7 +128,7 @@ class LostShares(DetourTracer):
     def after(self, run: dict) -> dict:
         """The columns `lost_share` and, where noise was injected, `met_share`."""
         columns = super().after(run)
-        path = _file(self.folder, run["run"])
+        path = self.folder / f"run-{run['run']:06d}.detours.gz"
         if not path.exists() or columns["trace_lost"]:
             return columns
         detours = read_detours_run(path)
@@ -178,52 +153,3 @@ def _mean_share(detours: pd.DataFrame) -> float:
     lost_ns = detours.groupby("cpu")["duration_ns"].sum()
     watched = detours.attrs["watched"].items()
     return float(np.mean([lost_ns.get(cpu, 0) / (end - begin) for cpu, (begin, end) in watched]))
-
-
-def program_runs(
-    folder: Path,
-    signatures: Mapping[str, Signature],
-    cpus: Sequence[int],
-    rounds: int,
-    seconds: float,
-    seed: int = 0,
-    recorded_only: bool = False,
-) -> pd.DataFrame:
-    """Run N-body without noise and under each signature: one thread, which waits for nobody, and a
-    team of a thread a CPU, which meets at barriers.
-
-    All runs are shielded (SCHED_FIFO 10), so that no ordinary program interrupts them.
-
-    Parameters
-    ----------
-    folder, rounds, seed, recorded_only
-        The campaign's folder, number of rounds, seed, and whether only to read; see `loop_runs`.
-    signatures, cpus
-        Signatures by name, and the CPUs on which noise is injected.
-    seconds
-        Length of an undisturbed run.
-
-    Returns
-    -------
-    The finished runs; `program` and `signature` say what each is.
-    """
-    teams = {"one thread": list(cpus)[:1]} | ({"team": list(cpus)} if len(cpus) > 1 else {})
-    cells = []
-    for program, places in teams.items():
-        file, threads = folder / f"nbody-{len(places)}.json", len(places)
-        options: dict[str, Any] = {"threads": threads, "recorded_only": recorded_only}
-        workload = calibrate("nbody", target_seconds=seconds, file=file, **options)
-        place = Configuration(program, "threads", "TP", tuple(places), (), threads)
-        workload, quiet = place.of(workload), f"{program}: {QUIET}"
-        cells.append(Cell(quiet, workload, "none", (Shield(),), ()))
-        for name, signature in signatures.items():
-            if threads == 1 and signature.simultaneous:
-                continue  # of one CPU that is the periodic signature
-            # a run that is slow for other reasons must still have noise at its end
-            config = staggered(signature, places).config(3 * seconds, places)
-            noise = Injector(config, "origin", rules=_SHAPE_KEPT, recorded_only=recorded_only)
-            beside = (noise, Shield())
-            cells.append(Cell(f"{program}: {name}", workload, config.digest, beside, (quiet,)))
-    runs = Campaign(folder, cells, rounds, seed, recorded_only).run()
-    names = runs["cell"].str.split(": ", n=1, expand=True)
-    return finished(runs.assign(program=names[0], signature=names[1]))
