@@ -11,12 +11,11 @@ from typing import Any
 
 from ...measurement import calibrate
 from ...measurement.calibration import delay_steps
-from ...workloads import Configuration, Workload
+from ...workloads import Workload
 from ...workloads.configuration import FAMILIES
 from ...workloads.openmp import SCHEDULES, schedbench, stream
 from ..design import COMPILERS, Design, cached_design, chosen_elements
 
-THROUGHOUT = ("dynamic_1", "reduction", "stream")  # in every configuration, as in Cui et al. 2023
 OUTER = 100  # repetitions of a micro-benchmark in a run (Table 1)
 SCHED_DELAY_US, SYNC_DELAY_US = 15.0, 0.1
 STREAM_TIMES = 5  # its runs are longer: with a few repetitions least and greatest say nothing
@@ -112,24 +111,3 @@ def _calibrated(
     return calibrate(
         program, target_seconds=target, file=folder / file, recorded_only=target is None, **options
     )
-
-
-def runs_in(benchmark: str, configuration: Configuration) -> bool:
-    """Whether a benchmark is run in a configuration.
-
-    dynamic_1, reduction and BabelStream: everywhere. Other schedules and chunks: roaming, with and
-    without housekeeping (Persson et al. 2025, figure 1). Other constructs: pinned, for each number
-    of threads (Cui et al. 2023, figures 1 and 5).
-
-    Parameters
-    ----------
-    benchmark
-        Its name, such as ``"dynamic_1"``, ``"barrier"`` or ``"stream"``.
-    configuration
-        Where it might run.
-    """
-    if benchmark in THROUGHOUT:
-        return True
-    if benchmark.split("_")[0] in SCHEDULES:
-        return configuration.family == "mitigation" and configuration.base == "Rm"
-    return configuration.family == "threads" or configuration.name == "TP"

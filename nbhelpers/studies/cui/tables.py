@@ -1,5 +1,5 @@
 """What of the study of Cui et al. 2023 is no matter of its page: how two configurations are
-compared, in our runs of the same round and in the printed table 2. The claims are data.
+compared in our runs of the same round. The claims are data.
 """
 
 from collections.abc import Mapping
@@ -13,7 +13,6 @@ from ...statistics.variation import variation_evidence
 from ..design import Design
 from ..findings import NOT_PRINTED, Finding, claim_of, other_housekeeping
 
-_WHY_NO_CV = "its table 2 has the means of runs, and no repetitions"
 _STRATA = ["benchmark", "compiler"]
 
 
@@ -31,7 +30,7 @@ def compare(
     design
         What was measured, and what this machine lacks.
     printed
-        Evidence of the printed table, by quantity (`printed_evidence`).
+        Evidence of the printed table, by quantity.
     """
     sides = values.reindex(columns=[claim.first, claim.second])
     pairs = sides.set_axis(["first", "second"], axis=1)
@@ -49,36 +48,6 @@ def compare(
     has_numbers = claim.printed == "yes"
     paper = printed[claim.quantity] if has_numbers else Evidence(unmeasurable=NOT_PRINTED)
     return Finding(claim_of(claim), here, paper=paper, dose=dose)
-
-
-def printed_evidence(published: pd.DataFrame) -> dict[str, Evidence]:
-    """Table 2 as evidence: the means of ten runs with most and with fewest threads, two platforms.
-
-    The runs of a platform are independent of each other: which of them make a pair is arbitrary.
-
-    Parameters
-    ----------
-    published
-        The published table 2.
-
-    Returns
-    -------
-    `within`, `between`, `time`.
-    """
-    threads = published.groupby("platform")["threads"]
-    sides = [
-        published[published["threads"] == extreme].set_index(["platform", "run"])["mean_us"]
-        for extreme in (threads.transform("max"), threads.transform("min"))
-    ]
-    pairs = pd.concat(sides, axis=1, keys=["first", "second"], join="inner").reset_index()
-    units = pairs["platform"] + " " + pairs["run"].astype(str)
-    logs = np.log(pairs["first"] / pairs["second"]).to_numpy()
-    between = variation_evidence(pairs.assign(unit=units), ["platform"], "unit")
-    return {
-        "within": Evidence(unmeasurable=_WHY_NO_CV),
-        "between": Evidence(between.effects, between.units, between.strata, unit="runs"),
-        "time": Evidence(logs, units, pairs["platform"], unit="runs"),
-    }
 
 
 def why_not(design: Design, *names: str) -> str:
