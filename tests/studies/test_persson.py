@@ -16,7 +16,7 @@ from nbhelpers.machine import doctor
 from nbhelpers.measurement import recorded_runs
 from nbhelpers.studies.design import Design, cached_design, placement_table
 from nbhelpers.studies.persson.campaigns import WorstTrace, attachments, label_runs
-from nbhelpers.studies.persson.fairness import planted_traces, repeat_config
+from nbhelpers.studies.persson.fairness import planted_traces
 from nbhelpers.studies.replays import replayed_runs
 from nbhelpers.workloads import binary_folder
 
@@ -107,29 +107,20 @@ def test_a_planted_disturbance_is_traced_and_replayed_at_twice_the_length(study)
     assert 0.1 < hogs["duration_ns"].sum() / planned_ns < 1.1  # their blocks within the run
     known = page(folder, design, "injected", worst=planted, runs=2)
     assert set(label_runs(known["campaign"].run())["trace"]) == {"undisturbed", "planted-omp"}
-    page(folder, design, "lengths", hogged=planted, replays=known["replays"])
+    lengths = page(folder, design, "lengths", hogged=planted, replays=known["replays"])
     runs = run_cells("42-fairness", "lengths", before=Folders(folder))["lengths"]
     runs = runs.set_index(["length", "noise_kind"])
     longer = runs.loc["x2", "bodies"] / runs.loc["x1", "bodies"]
     assert ((longer**2).between(1.9, 2.1)).all(), "the work of N-body grows with its square"
     assert runs.loc["x1", "noise"].to_dict() == runs.loc["x2", "noise"].to_dict()
     assert runs["noise"].nunique() == 3
+    noises = lengths["noises"]["nbody"].values()
+    once_ns, again_ns = (noise.events()["duration_ns"].sum() for noise in noises)
+    assert again_ns == 8 * once_ns
     assert (runs.drop("undisturbed", level="noise_kind")["injected_events"] > 0).all()
     assert planted_traces(*arguments[:4], ()) == []
     page(folder / "none", design, "lengths", hogged=[], replays=known["replays"])
     assert replayed_runs(folder / "none/lengths").empty
-
-
-@pytest.mark.long
-@needs
-def test_repeated_noise_is_as_much_a_second(study):
-    folder, design, baseline = study
-    config = worst_of(folder, design, baseline)[0].configs["improved"]
-    assert repeat_config(config, 1).digest == config.digest
-    thrice = repeat_config(config, 3)
-    taken = config.events()["duration_ns"].sum()
-    assert thrice.window_ns == 3 * config.window_ns
-    assert thrice.events()["duration_ns"].sum() == 3 * taken
 
 
 @needs

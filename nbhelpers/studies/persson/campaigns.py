@@ -204,11 +204,6 @@ def _fallback(program: str, config: NoiseConfig) -> WorstTrace:
     return WorstTrace(program, "none", "none", 1, -1, seconds, configs)
 
 
-def first_traced(traces: list[WorstTrace]) -> WorstTrace | None:
-    """The first natural trace that was recorded in this study; None: nothing was traced."""
-    return next((trace for trace in traces if trace.run >= 0 and not trace.planted), None)
-
-
 def traced_cell(runs: pd.DataFrame, worst: WorstTrace) -> pd.DataFrame:
     """The traced runs of the configuration that a worst trace is of."""
     key = (worst.program, worst.model, worst.config)

@@ -2,12 +2,10 @@
 what a fixed length of noise does to longer runs.
 
 Owns the traces of planted disturbances (the same hogs for each model, so that nothing but the
-traced program differs), noise repeated for as long as a program runs, and programs of twice the
-length.
+traced program differs), and the contrasts of slow-downs.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -17,10 +15,7 @@ from ...files import digest
 from ...injection import random_schedule
 from ...injection.hog import Schedule
 from ...measurement import Campaign, Cell, finished
-from ...noise import NoiseConfig
 from ...statistics.claims import Claim
-from ...workloads import Workload
-from ...workloads.sizes import size_model
 from ..design import Design
 from ..findings import Finding
 from ..planted_anomalies import real_time_hog
@@ -101,47 +96,6 @@ def _schedule(seconds: float, cpus: Sequence[int], seed: int) -> Schedule:
     chosen = sorted(cpus)[:MOST_CPUS]
     share = PLANTED_SHARE * len(chosen)
     return random_schedule(seconds, share, chosen, seed, SHORTEST_MS, LONGEST_MS)
-
-
-def repeat_config(config: NoiseConfig, times: int) -> NoiseConfig:
-    """The noise of a config again and again: as much a second, for so many times its window.
-
-    What reached beyond the window waits for the noise that comes next, as in the improved merge.
-    """
-    events = config.events().drop(columns="event").assign(run=0)
-    parts = [
-        events.assign(start_ns=events["start_ns"] + number * config.window_ns)
-        for number in range(times)
-    ]
-    return NoiseConfig.from_events(
-        pd.concat(parts, ignore_index=True),
-        window_ns=times * config.window_ns,
-        provenance={**config.provenance, "repeated": times},
-    )
-
-
-def longer_programs(
-    design: Design, programs: Sequence[str], factor: float
-) -> dict[tuple[str, str], Workload]:
-    """The programs of a design with about so many times the work, in its first configuration:
-    (program, model) -> workload.
-    """
-    place = design.configuration(design.chosen[0])
-    return {
-        key: place.of(_grown(workload, key[0], factor))
-        for key, workload in design.workloads.items()
-        if key[0] in programs
-    }
-
-
-_SIZE_OPTIONS = {"nbody": "--bodies", "stream": "--repeats", "minife": "--nx"}
-
-
-def _grown(workload: Workload, program: str, factor: float) -> Workload:
-    words = list(workload.command)
-    at = words.index(_SIZE_OPTIONS[program]) + 1
-    words[at] = str(round(int(words[at]) * factor ** (1 / size_model(program).exponent)))
-    return replace(workload, command=tuple(words))
 
 
 def slowdowns(
