@@ -1,8 +1,8 @@
 """The rows of the studies that stand beside published results, by the names that these have in
-data/published. A row that was published under another noise or name is left out: a reader may have
-changed its cell.
+data/published. A row that was published under another noise is left out: a reader may have changed
+its cell.
 
-`nbhelpers.report.published_results` puts them there.
+`nbhelpers.report.published_results` puts them there, and leaves out names that were not published.
 """
 
 from collections.abc import Iterable
@@ -11,10 +11,7 @@ import numpy as np
 import pandas as pd
 
 Row = dict[str, object]
-REFERENCE_RANKS = (2, 8, 32, 128, 512, 2048, 32768)  # 8192 has a row of its own
-REFERENCE_SYSTEMS = ("alps", "azure-hc", "aws-efa", "daint", "deep-est")
 LOOP_RANKS = 128
-REFERENCE_SPEEDS = (0.1, 1, 10)
 REGULAR, BECKMAN, BOTTLENECK = "1000 Hz x 100 us", "1000 Hz x 200 us", "alps"
 _NUMBERS = ("median", "low", "high", "seeds")
 FITTED = "SAGE 10 Hz x 2500 us"  # its computation was chosen by this row
@@ -83,15 +80,12 @@ def collective_results(
     together = together[together["noise"] == BOTTLENECK]
     near = regular[regular["ranks"] == regular.loc[regular["ranks"] <= 8192, "ranks"].max()]
     alone = regular[~regular["cosched"]].sort_values("ranks")
-    known = alone[alone["ranks"].isin(REFERENCE_RANKS)]
-    shown = systems[systems["noise"].isin(REFERENCE_SYSTEMS)]
-    shown = shown.assign(percent=100 * shown["overhead_share"])
-    times = speeds[speeds["speed"].isin(REFERENCE_SPEEDS)]
-    ends = times[["noisy_us", "noisy_low_us", "noisy_high_us"]].to_numpy()
-    times = times.assign(**dict(zip(_NUMBERS, ends.T)))
+    shown = systems.assign(percent=100 * systems["overhead_share"])
+    ends = speeds[["noisy_us", "noisy_low_us", "noisy_high_us"]].to_numpy()
+    times = speeds.assign(**dict(zip(_NUMBERS, ends.T)))
     return {
         **named(near, near["cosched"].map({False: "regular-8192", True: "cosched-8192"})),
-        **named(known, "regular-" + known["ranks"].astype(str)),
+        **named(alone, "regular-" + alone["ranks"].astype(str)),
         **named(alone.tail(1), "regular-largest"),
         **named(beckman, beckman["noise"]),
         **_on_blue_gene(blue_gene[blue_gene["noise"] == BECKMAN]),
