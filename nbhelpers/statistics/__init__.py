@@ -15,7 +15,6 @@ if TYPE_CHECKING:
         bootstrap_interval,
         bootstrap_ratio,
         mean_interval,
-        mean_ratio,
         percentile_interval,
         quantile_interval,
     )

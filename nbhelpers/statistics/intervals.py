@@ -257,39 +257,6 @@ def mean_interval(values: object, level: float = 0.95) -> Interval:
     return Interval(float(mean), float(mean - half), float(mean + half), sample.size)
 
 
-def mean_ratio(
-    numerator: object, denominator: object, seed: int = 0, repeats: int = 4000
-) -> Interval:
-    """Mean of one sample over the mean of another, with a 95 % bootstrap interval.
-
-    The ratio of replayed runs to disturbed ones is 1 for a perfect replay. |ratio − 1| is the
-    number of Table 7 of Persson et al. (2025), who give no interval.
-
-    Parameters
-    ----------
-    numerator
-        Seconds of at least two runs.
-    denominator
-        Seconds of at least two other runs.
-    seed, repeats
-        Seed and number of bootstrap resamples; the two samples are resampled independently.
-
-    Returns
-    -------
-    Interval; `size` is that of the smaller sample.
-
-    Raises
-    ------
-    InputError
-        Too few values, or one that is not finite.
-    """
-    above, below = as_values(numerator), as_values(denominator)
-    random = np.random.default_rng(seed)
-    below_draws = resampled_means(below, random, repeats)
-    ends = percentile_interval(resampled_means(above, random, repeats) / below_draws)
-    return Interval(float(above.mean() / below.mean()), *ends, min(above.size, below.size))
-
-
 def ratio_of_sums_interval(
     above: object, below: object, seed: int = 0, repeats: int = 2000
 ) -> tuple[float, float]:

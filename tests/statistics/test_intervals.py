@@ -4,10 +4,9 @@ simulation.
 
 import numpy as np
 import pytest
-from scipy.stats import sem
 
 from nbhelpers.errors import InputError
-from nbhelpers.statistics import mean_interval, mean_ratio, percentile_interval
+from nbhelpers.statistics import mean_interval, percentile_interval
 from nbhelpers.statistics.intervals import shortest_interval, values_held
 
 
@@ -16,19 +15,6 @@ def test_mean_interval_of_numbers_worked_out_by_hand():
     assert interval.value == 2.5 and interval.size == 4
     assert interval.high - interval.value == pytest.approx(3.18245 * (5 / 3) ** 0.5 / 2, rel=1e-5)
     assert interval.half_width_share == pytest.approx((interval.high - interval.low) / 5)
-
-
-def test_the_ratio_of_means_agrees_with_the_delta_method_and_covers_the_truth():
-    random = np.random.default_rng(7)
-    disturbed, replayed = random.normal(0.5, 0.05, 80), random.normal(0.51, 0.05, 60)
-    ratio = mean_ratio(replayed, disturbed)
-    error = ratio.value * np.hypot(*(sem(side) / side.mean() for side in (disturbed, replayed)))
-    assert ratio.value == pytest.approx(replayed.mean() / disturbed.mean())
-    assert ratio.high - ratio.low == pytest.approx(2 * 1.96 * error, rel=0.1)
-    sides = random.exponential(1, (200, 2, 40)) + 1
-    hits = [mean_ratio(*pair, seed=seed, repeats=400) for seed, pair in enumerate(sides)]
-    assert 0.88 <= np.mean([hit.low <= 1 <= hit.high for hit in hits]) <= 0.99
-    assert mean_ratio(replayed, disturbed) == ratio
 
 
 def test_the_percentile_interval_is_that_of_numpy_and_passes_over_what_is_not_finite():
