@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from ..palette import BLACK, MARKED
-from ._blank import need_rows
+from ._blank import blank_figure
 from .appearance import PAGE_IN, POINTS, style
 
 if TYPE_CHECKING:
@@ -53,7 +53,8 @@ def figure_marks(
     """
     import seaborn
 
-    need_rows(marks.dropna(subset="value"), "nothing to draw")
+    if marks["value"].isna().all():
+        return blank_figure(marks)
     marks = marks.assign(case=[textwrap.fill(case, _LETTERS) for case in marks["case"]])
     cases, names = marks["case"].unique().tolist(), marks["whose"].unique().tolist()
     known, free = {"published": (BLACK, "D")} | dict(looks or {}), iter(MARKED)

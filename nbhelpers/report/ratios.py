@@ -10,7 +10,7 @@ import pandas as pd
 
 from ..palette import BLUE, GREEN, ORANGE, SKY, VERMILION
 from ..statistics.claims import INCONCLUSIVE, NONE, NOT_MEASURABLE, REPRODUCED, REVERSED
-from ._blank import need_columns, need_rows, or_blank
+from ._blank import blank_figure, need_columns
 from .marks import figure_marks
 
 if TYPE_CHECKING:
@@ -25,7 +25,6 @@ _VERDICTS = {
 }
 
 
-@or_blank
 def figure_findings(table: pd.DataFrame) -> "Figure":
     """The papers' findings: each one's effect here with its 95 % interval; colour and marker say
     what became of it.
@@ -40,8 +39,9 @@ def figure_findings(table: pd.DataFrame) -> "Figure":
     -------
     matplotlib Figure; what could not be compared has no mark.
     """
-    need_rows(table, "no findings to draw")
-    need_rows(table.dropna(subset="effect_percent"), "what the findings compare was not measured")
+    if table.empty or table["effect_percent"].isna().all():
+        unmeasured = "what the findings compare was not measured"
+        return blank_figure(table, unmeasured if len(table) else "no findings to draw")
     counts = table["verdict"].value_counts()
     marks = table[[f"{name}_percent" for name in ("effect", "low", "high")]]
     marks = marks.set_axis(["value", "low", "high"], axis=1).assign(panel="")
@@ -53,7 +53,6 @@ def figure_findings(table: pd.DataFrame) -> "Figure":
     return figure
 
 
-@or_blank
 def figure_dots(
     table: pd.DataFrame,
     rows: str | Sequence[str],
@@ -92,6 +91,8 @@ def figure_dots(
     keys = [rows] if isinstance(rows, str) else list(rows)
     low, high = ("low", "high") if y == "median" else (f"{y}_low", f"{y}_high")
     need_columns(table, [*keys, by, y, low, high])
+    if table[y].isna().all():
+        return blank_figure(table)
     marks = table[[y, low, high]].set_axis(["value", "low", "high"], axis=1).assign(panel="")
     marks["case"] = table[keys].astype(str).agg(" · ".join, axis=1)
     marks["whose"] = table[by].map(_value_text)

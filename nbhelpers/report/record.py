@@ -216,7 +216,7 @@ def save_figure(
     folder = _checked(name, folder, Figure)
     if why := why_empty(data):
         plt.close(figure)
-        figure = blank_figure(why)
+        figure = blank_figure(data)
     _fit_page(figure)
     second_channel(figure)
     with style():

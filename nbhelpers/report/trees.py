@@ -14,7 +14,7 @@ import pandas as pd
 from ..attribution import Explanation
 from ..outcomes import Outcome
 from ..palette import CLASSES, MARKERS
-from ._blank import need_columns, or_blank
+from ._blank import blank_figure, need_columns
 from .appearance import PAGE_IN, POINTS, style
 
 if TYPE_CHECKING:
@@ -28,7 +28,6 @@ LOWEST_IN = 2.5
 LEFT_IN, BELOW_IN, ABOVE_IN, RIGHT_IN = 0.55, 0.4, 0.6, 0.05
 
 
-@or_blank
 def figure_attribution(explanation: Explanation, runs: pd.DataFrame) -> "Figure":
     """Draw every run by rank with the cutoff on the left, the tree that separates the slow runs on
     the right.
@@ -48,6 +47,8 @@ def figure_attribution(explanation: Explanation, runs: pd.DataFrame) -> "Figure"
 
     runs = runs[runs["status"] == "ok"] if "status" in runs else runs
     need_columns(runs, [explanation.outcome, *explanation.features])
+    if runs.empty:
+        return blank_figure(runs)
     with style():
         size = (PAGE_IN, _height_in(explanation))
         figure = plt.figure(figsize=size, layout="none")
