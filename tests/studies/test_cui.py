@@ -15,7 +15,6 @@ from scipy import stats
 from nbhelpers.machine import Cpu, Topology
 from nbhelpers.report import published_table
 from nbhelpers.statistics.claims import INCONCLUSIVE, NOT_MEASURABLE, REPRODUCED, REVERSED
-from nbhelpers.studies.cui.campaign import STREAM_TIMES, runtime_design
 from nbhelpers.studies.design import Design
 from nbhelpers.studies.findings import findings_table
 from nbhelpers.workloads import binary_folder, configurations
@@ -122,12 +121,14 @@ def test_a_small_real_campaign_goes_through_and_is_read_again(tmp_path):
     # kept sizes: a busy machine would be long in finding some
     sizes = {"schedbench": 10, "syncbench": 50, "syncbench-atomic": 50, "stream": 3}
     for name, size in sizes.items():
-        target = 0.02 * (STREAM_TIMES if name == "stream" else 1)
+        target = 0.02 * (5 if name == "stream" else 1)
         found = {"size": size, "target_seconds": target, "threads": 0}
         (tmp_path / f"{name}.json").write_text(json.dumps(found))
-    chosen = {"compilers": ["gcc"], "elements": 2**16, "chunks": [8], "constructs": ["atomic"]}
-    design = runtime_design(tmp_path, ["TP-ST1"], 0.02, **chosen)
+    chosen = {"compilers": "gcc", "elements": 2**16, "chunks": "8", "constructs": "atomic"}
+    chosen |= {"configs": "TP-ST1", "target_seconds": 0.02, "published_sizes": False}
     known = {"study": SimpleNamespace(data=tmp_path), "runs": 1, "seed": 0}
+    designed = partial(run_cells, "60-openmp-variability", "design", **known, **chosen)
+    design = designed(recorded_only=False)["design"]
     page = partial(run_cells, "60-openmp-variability", "runs", **known)
     found = page(design=design, recorded_only=False)
     runs = found["ok"]
@@ -137,7 +138,8 @@ def test_a_small_real_campaign_goes_through_and_is_read_again(tmp_path):
     names = {"dynamic_1", "reduction", "atomic", "copy", "mul", "add", "triad", "dot"}
     assert set(repeated["benchmark"]) == names
     assert (repeated[repeated["benchmark"] == "dynamic_1"].groupby("run").size() == 100).all()
-    table = run_cells("60-openmp-variability", "sizes", design=design, study=Shown())["sizes"]
+    asked = {"design": design, "delays_us": {"schedbench": 15.0, "syncbench": 0.1}}
+    table = run_cells("60-openmp-variability", "sizes", **asked, study=Shown())["sizes"]
     assert table.loc["outer_repetitions", "schedbench"] == 100
-    again = runtime_design(tmp_path, ["TP-ST1"], 0.02, **chosen, recorded_only=True)
+    again = designed(recorded_only=True)["design"]
     assert len(page(design=again, recorded_only=True)["ok"]) == len(runs)

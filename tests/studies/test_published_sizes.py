@@ -4,14 +4,15 @@ Persson et al. 2025 is.
 
 import json
 import os
+from types import SimpleNamespace
 
 import pytest
 
 from nbhelpers.studies import design
-from nbhelpers.studies.cui.campaign import runtime_design
 from nbhelpers.workloads import binary_folder
 from nbhelpers.workloads.sizes import stream_elements
 
+from ..cells import run_cells
 from ..workloads.test_configuration import EPYC
 
 MB = 2**20
@@ -41,8 +42,10 @@ def test_the_papers_server_runs_the_papers_sizes_and_names_all_that_it_leaves_ou
     found = {"size": 50, "target_seconds": 0.1, "threads": 0}  # cached: nothing is calibrated
     (tmp_path / "syncbench.json").write_text(json.dumps(found))
     names = ["Rm", "TP-ST4", "TP-ST254", "TP-MT254", "TP-ST30", "TP-ST12", "TP-two-nodes"]
-    sizes = {"elements": 0, "constructs": [], "published_sizes": True}
-    made = runtime_design(tmp_path, names, 0.1, ["gcc"], **sizes)
+    sizes = {"elements": 0, "constructs": "", "chunks": "", "published_sizes": True}
+    sizes |= {"study": SimpleNamespace(data=tmp_path), "configs": " ".join(names)}
+    sizes |= {"compilers": "gcc", "target_seconds": 0.1, "recorded_only": False}
+    made = run_cells("60-openmp-variability", "design", **sizes)["design"]
     loop = options(made.workloads["dynamic_1", "gcc"])
     assert (loop["--iterations-per-thread"], loop["--outer"]) == ("8192", "100")
     stream = options(made.workloads["stream", "gcc"])
