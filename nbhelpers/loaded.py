@@ -62,7 +62,7 @@ def digests(names: Iterable[str]) -> dict[str, str]:
     Parameters
     ----------
     names
-        As `modules` has them. One that is gone has "".
+        Paths below the library's folder, as `modules` has them. One that is gone has "".
 
     Examples
     --------

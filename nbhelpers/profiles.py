@@ -116,7 +116,7 @@ def misfit(value: Any, kind: str, limit: dict) -> str | None:
     kind
         Its type, as the notebook declares it: 30.0 is no int, and a float is finite.
     limit
-        As notebooks/stages.yml explains.
+        Its limits, as notebooks/stages.yml explains.
 
     Examples
     --------

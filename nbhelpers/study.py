@@ -248,7 +248,7 @@ class Study:
         drawing, name, data
             The arguments of `nbhelpers.report.save_figure`.
         note
-            As of `table`. Without data the figure is the note.
+            What the caption cannot know, as in `table`. Without data the figure is the note.
         """
         from .empty import because, why_empty
         from .report import Shown, save_figure

@@ -63,7 +63,7 @@ def owned_and_lost(
     Parameters
     ----------
     folder, runs, speed
-        As for `owned_ms`.
+        The arguments of `owned_ms`.
 
     Returns
     -------
@@ -116,14 +116,14 @@ def owned_by_threads(
     Parameters
     ----------
     runs, speed
-        As for `owned_ms`.
+        The arguments of `owned_ms`.
     events
         Noise events of the runs (`read_traces`), of another source; may have no rows.
 
     Returns
     -------
-    As `owned_ms`: what events took, what the scheduler counted as waiting for a CPU, waiting by the
-    marks, and the rest, `computing`.
+    The table of `owned_ms`: what events took, what the scheduler counted as waiting for a CPU,
+    waiting by the marks, and the rest, `computing`.
     """
     runs = runs.set_index("run")
     region_ms, threads = 1e3 * region_seconds(runs), pd.Series(1.0, runs.index)

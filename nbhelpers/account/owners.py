@@ -103,7 +103,7 @@ def without_cpu(states: pd.DataFrame, events: pd.DataFrame, stolen: pd.DataFrame
     Parameters
     ----------
     states, events, stolen
-        Of the same runs, as for `critical_path` and `owned_pieces`.
+        Tables of the same runs, as for `critical_path` and `owned_pieces`.
     """
     columns = ["run", "thread", "start_ns", "end_ns"]
     runs = states["state"] == "running"
@@ -121,7 +121,7 @@ def with_speed(pieces: pd.DataFrame, slower: pd.DataFrame) -> pd.DataFrame:
     pieces
         `owned_pieces`.
     slower
-        By what factor the calls of functions took longer (`nbhelpers.speed.ruler.slowness`).
+        Factors by which the calls of functions took longer (`nbhelpers.speed.ruler.slowness`).
 
     Returns
     -------

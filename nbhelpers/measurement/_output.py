@@ -91,7 +91,7 @@ class Capture:
 
     @property
     def digest(self) -> str:
-        """Of what is stored, without its digits: times that a program prints differ in any case."""
+        """Digest of what is stored, without its digits: printed times differ in any case."""
         left = b"".join(part for _, part in self.parts()).translate(None, b"0123456789")
         return f"{zlib.crc32(left):08x}"
 

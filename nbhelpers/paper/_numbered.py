@@ -107,7 +107,7 @@ def _judged(
 
 
 def _count(table: pd.DataFrame) -> str:
-    """Of how many runs a table's rows are, such as ``"10 to 30 runs"``."""
+    """How many runs a table's rows are of, such as ``"10 to 30 runs"``."""
     for name in _COUNTS:
         counts = pd.to_numeric(table[name], errors="coerce").dropna() if name in table else []
         if len(counts) and max(counts) > 0:

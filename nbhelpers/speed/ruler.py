@@ -26,7 +26,7 @@ _GRID = 64  # calls at which ordinary runs are compared
 def slowness(
     folder: str | Path, runs: pd.DataFrame, taken: pd.DataFrame | None = None
 ) -> pd.DataFrame:
-    """By what factor fixed work took longer than in ordinary runs.
+    """Factor by which fixed work took longer than in ordinary runs.
 
     Parameters
     ----------

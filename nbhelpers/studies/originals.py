@@ -33,9 +33,10 @@ def original(name: str, **options: Any) -> Workload | None:
     Parameters
     ----------
     name
-        Of ours: nbody, stream, minife; an operation: reduction, dynamic_1; or of a description.
+        A program of ours: nbody, stream, minife; an operation: reduction, dynamic_1; or a
+        description.
     options
-        Of its description, and what `program` takes.
+        Options of its description, and what `program` takes.
     """
     return _made(name, **options) if original_path(_known(name)).is_file() else None
 
@@ -53,7 +54,7 @@ def pairs(
     ours
         Our programs and operations by name.
     folder
-        Of the study's data, where the sizes are cached.
+        Folder of the study's data, where the sizes are cached.
     target_seconds
         Time that the original reports; BabelStream reports none: from its start to its end. EPCC's
         have a size of their own.

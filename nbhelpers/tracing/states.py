@@ -60,7 +60,7 @@ def tables_of_recording(
     header, raw
         What `read_recording` returned.
     path
-        Of the recording, for messages.
+        Path of the recording, for messages.
 
     Returns
     -------

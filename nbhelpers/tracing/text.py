@@ -125,7 +125,7 @@ def tracepoints_of_text(path: str | Path) -> pd.DataFrame:
     Raises
     ------
     LostEvents, InputError
-        See `read_text`.
+        What `read_text` raises.
     """
     rows = list(_rows(read_trace(path).decode(errors="replace"), path))
     if not rows:

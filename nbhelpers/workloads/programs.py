@@ -316,7 +316,7 @@ def original_path(name: str | os.PathLike) -> Path:
     Parameters
     ----------
     name
-        Of its description; of a user's file there is none.
+        Name of its description; of a user's file there is none.
     """
     return binary_folder() / "originals" / Path(name).name
 

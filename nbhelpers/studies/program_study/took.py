@@ -91,7 +91,7 @@ class Took:
         How fast the loop of the speed probe ran beside the slow ones, of its speed beside the
         others; NaN: no slower, beyond chance.
     thresholds
-        By which it was judged.
+        The limits by which it was judged.
     """
 
     slow: SlowRuns
@@ -165,7 +165,7 @@ class Took:
         return computed and self.speed < 1 and not more
 
     def _more_work(self) -> str:
-        """By which counter each slow run did more than any other run; empty: by none."""
+        """The counter by which each slow run did more than any other run; empty: there is none."""
         if self.best is not None and is_new(self.best):
             return ""
         known = self.table[self.table["name"].isin(_WORK) & (self.table["part"] == "counter")]
@@ -198,7 +198,7 @@ def took_of(
     runs
         Finished runs; `cell` is untraced, or traced for those of which there are traces.
     folder
-        Of their campaign.
+        Folder of their campaign.
     outcome, seed
         What they are judged by; seed of the nulls.
     thresholds

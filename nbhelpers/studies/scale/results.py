@@ -73,7 +73,7 @@ def collective_results(
     together
         `slowdowns` under co-scheduled noises; those under `BOTTLENECK` count.
     blue_gene
-        As `beckman`, on the network of BG/P; its noise `BECKMAN` counts.
+        The same on the network of BG/P; its noise `BECKMAN` counts.
     """
     regular = regular[regular["noise"] == REGULAR]
     speeds = speeds[speeds["noise"] == BOTTLENECK]
