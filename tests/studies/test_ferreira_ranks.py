@@ -131,7 +131,7 @@ def test_noise_after_the_region_does_not_count():
 @pytest.mark.filterwarnings("ignore:.*invalid value")
 def test_without_ranks_the_whole_page_says_why(tmp_path):
     runs = rank_runs(tmp_path, ["halo2d"], [2], ["timer"], 3, recorded_only=True)
-    calls = collective_times(tmp_path, ["timer"], 2, recorded_only=True)
+    calls = collective_times(tmp_path, runs)
     simulated = trace_and_simulate(tmp_path, ["halo2d"], ["timer"], recorded_only=True)
     assert {why_empty(one) for one in simulated.values()} == {"no traced run was recorded"}
     names = {"runs": runs, "calls_made": calls, "simulated": simulated}
@@ -212,7 +212,10 @@ def test_traced_runs_are_kept_and_a_stopped_campaign_goes_on(tmp_path, monkeypat
 @needs_mpi
 def test_all_collectives_of_a_run_are_in_the_table(tmp_path, monkeypatch):
     monkeypatch.setenv("OMPI_MCA_mpi_yield_when_idle", "1")
-    times = collective_times(tmp_path, ["timer"], 2, ranks=[2], calls=5, span_ms=1)
+    options = {"operation": "all", "smallest": 8, "largest": 2**18, "factor": 32}
+    options |= {"before": "nothing", "calls": 5, "span": 1}
+    runs = rank_runs(tmp_path, ["collectives"], [2], ["timer"], 2, **options)
+    times = collective_times(tmp_path, runs)
     sizes = times.groupby("operation")["bytes"].nunique().to_dict()
     assert sizes == {"allreduce": 4, "bcast": 4, "barrier": 1, "alltoall": 4}
     assert (times["values"] == 5).all() and (times["mean_us"] > 0).all()

@@ -13,12 +13,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ...empty import because
+from ...empty import because, why_empty
 from ...errors import Unavailable
 from ...injection import Injector, make_plan
 from ...injection.log import noise_ns
-from ...measurement import Campaign, Cell, finished, recorded_runs
-from ...measurement import series as recorded_series
+from ...measurement import Campaign, Cell, finished, recorded_runs, series
 from ...mpi import installation
 from ...mpi.programs import mpi_program
 from ...noise import NoiseConfig
@@ -99,6 +98,7 @@ def rank_runs(
     length: float = 1.0,
     seed: int = 8,
     recorded_only: bool = False,
+    **options: Any,
 ) -> pd.DataFrame:
     """Run programs with and without injected signatures, in rounds of random order.
 
@@ -115,6 +115,8 @@ def rank_runs(
         order.
     recorded_only
         Measure nothing; what the folder has.
+    options
+        Further ones of the programs.
 
     Returns
     -------
@@ -128,39 +130,22 @@ def rank_runs(
     if recorded_only or why_not():
         return _without_rows(_RUNS, "" if recorded_only else why_not())
     workloads = {
-        (name, number): rank_program(name, number, length) for name in programs for number in ranks
+        (name, number): rank_program(name, number, length, **options)
+        for name in programs
+        for number in ranks
     }
-    campaign = _run_cells(folder, workloads, signatures, rounds, seed)
-    return _labelled(finished(campaign.runs()))
+    return _labelled(finished(_run_cells(folder, workloads, signatures, rounds, seed)))
 
 
-def collective_times(
-    folder: str | Path,
-    signatures: Sequence[str],
-    rounds: int,
-    *,
-    ranks: Sequence[int] = (2,),
-    calls: int = 2000,
-    span_ms: int = 0,
-    seed: int = 8,
-    recorded_only: bool = False,
-) -> pd.DataFrame:
-    """Times of all-reduces, broadcasts, barriers and all-to-alls, with and without noise.
+def collective_times(folder: str | Path, runs: pd.DataFrame) -> pd.DataFrame:
+    """Mean time of each collective, size and rank in runs of the program `collectives`.
 
     Parameters
     ----------
     folder
-        The campaign's folder: each round has a run of each number of ranks under each noise, and
-        each run all operations and sizes.
-    signatures
-        Names of `SIGNATURES`.
-    rounds, ranks, calls
-        Runs of each cell, numbers of ranks, and values of each operation and size in a run.
-    span_ms
-        0: every call is a value. Else a value is the mean of several calls in a row, and the values
-        of an operation and size take about so long: a signature must have time to strike.
-    seed, recorded_only
-        Seed of the random order, and whether only to read; see `rank_runs`.
+        The campaign's folder.
+    runs
+        Its runs (`rank_runs`); may have no rows.
 
     Returns
     -------
@@ -168,32 +153,18 @@ def collective_times(
         `operation`, `ranks`, `bytes`, `noise`, `round`, `rank`, `values`, `mean_us` (of the
         values): a row an operation, size, rank and run.
     """
-    folder = Path(folder)
-    if recorded_only and (folder / "campaign.json").exists():
-        return _summarised(_labelled(finished(recorded_runs(folder))), recorded_series(folder))
-    if recorded_only or why_not():
-        return _without_rows(_CALLS, "" if recorded_only else why_not())
-    options: dict[str, Any] = {"operation": "all", "smallest": 8, "largest": 1 << 18, "factor": 32}
-    options |= {"before": "nothing", "calls": calls, "span": span_ms}
-    workloads = {
-        ("collectives", number): rank_program("collectives", number, **options) for number in ranks
-    }
-    campaign = _run_cells(folder, workloads, signatures, rounds, seed)
-    return _summarised(_labelled(finished(campaign.runs())), campaign.series())
+    if runs.empty:
+        return _without_rows(_CALLS, why_empty(runs))
+    grouped = series(folder).groupby(["run", "name"], sort=False)["value"]
+    table = grouped.agg(values="size", mean_us="mean").reset_index()
+    parts = table["name"].str.split("_", expand=True)
+    table = table.assign(operation=parts[0], bytes=parts[1].astype(int), rank=parts[2].astype(int))
+    return table.drop(columns="name").merge(runs[["run", "ranks", "noise", "round"]], on="run")
 
 
 def _without_rows(columns: Mapping[str, type], why: str) -> pd.DataFrame:
     table = pd.DataFrame({name: pd.Series(dtype=kind) for name, kind in columns.items()})
     return because(table, why or "no runs of real ranks were recorded")
-
-
-def _summarised(runs: pd.DataFrame, values: pd.DataFrame) -> pd.DataFrame:
-    """From a row a value to a row an operation, size, rank and run."""
-    grouped = values.groupby(["run", "name"], sort=False)["value"]
-    table = grouped.agg(values="size", mean_us="mean").reset_index()
-    parts = table["name"].str.split("_", expand=True)
-    table = table.assign(operation=parts[0], bytes=parts[1].astype(int), rank=parts[2].astype(int))
-    return table.drop(columns="name").merge(runs[["run", "ranks", "noise", "round"]], on="run")
 
 
 def _labelled(runs: pd.DataFrame) -> pd.DataFrame:
@@ -214,7 +185,7 @@ def _run_cells(
     signatures: Sequence[str],
     rounds: int,
     seed: int,
-) -> Campaign:
+) -> pd.DataFrame:
     """Run workloads, by name and number of ranks, without noise and under each signature; all of
     them in each round, in random order.
     """
@@ -231,9 +202,7 @@ def _run_cells(
         for noise in signatures:
             phases = (injected[noise, cpus],)
             cells.append(Cell(f"{name}, {ranks} ranks, {noise}", workload, noise, phases, (plain,)))
-    campaign = Campaign(folder, cells, rounds, seed)
-    campaign.run()
-    return campaign
+    return Campaign(folder, cells, rounds, seed).run()
 
 
 class FreshPhases(Injector):
