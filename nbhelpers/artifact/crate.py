@@ -6,7 +6,6 @@ import hashlib
 import mimetypes
 import zipfile
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from .. import __version__
@@ -27,6 +26,7 @@ FOLDERS = ("notebooks", "pages", "paper", "results", "provenance")
 _SHA256 = {"sha256": "https://w3id.org/ro/terms/workflow-run#sha256"}
 _SKIPPED = (".running.ipynb", ".failed.ipynb", ".lock", SEAL)
 _PACKED = {".gz", ".xz", ".png", ".parquet", ".zip", ".pdf"}
+Member = tuple[str, dict[str, str]]  # a file of the zip, and what its crate says of it
 _WHEN = (1980, 1, 1, 0, 0, 0)  # the first that a zip can hold: its times say nothing
 # of what Python's own list of types lacks; the machine's is not asked
 _KINDS = mimetypes.MimeTypes()
@@ -51,15 +51,6 @@ in a checkout of Noisebook {version}.
 `data` is what was measured, `results` what was computed from it, `notebooks` and `pages` how.
 `ro-crate-metadata.json` lists each file with its size and SHA-256.
 """
-
-
-@dataclass(frozen=True)
-class Member:
-    """A file of the zip."""
-
-    name: str
-    sha256: str
-    size: int
 
 
 def pack_study(profile: str, names: Names) -> Path:
@@ -143,10 +134,15 @@ def _shared(path: Path) -> bool:
 def _add(archive: zipfile.ZipFile, name: str, content: bytes) -> Member:
     entry = zipfile.ZipInfo(name, _WHEN)
     entry.create_system, entry.external_attr = 3, 0o644 << 16
-    packed = PurePosixPath(name).suffix in _PACKED
-    entry.compress_type = zipfile.ZIP_STORED if packed else zipfile.ZIP_DEFLATED
+    path = PurePosixPath(name)
+    entry.compress_type = zipfile.ZIP_STORED if path.suffix in _PACKED else zipfile.ZIP_DEFLATED
     archive.writestr(entry, content)
-    return Member(name, hashlib.sha256(content).hexdigest(), len(content))
+    return name, {
+        "name": path.name,
+        "contentSize": str(len(content)),
+        "sha256": hashlib.sha256(content).hexdigest(),
+        "encodingFormat": _KINDS.guess_type(name)[0] or "text/plain",
+    }
 
 
 def describe_crate(profile: str, records: list[dict], members: Iterable[Member]) -> dict:
@@ -160,7 +156,7 @@ def describe_crate(profile: str, records: list[dict], members: Iterable[Member])
         Provenance of its stages; the newest time is the date of publication, so that the same
         study gives the same bytes.
     members
-        The files.
+        The files: name, and what the crate says of it.
     """
     from rocrate.rocrate import ROCrate
 
@@ -184,8 +180,8 @@ def describe_crate(profile: str, records: list[dict], members: Iterable[Member])
         }
     )
     crate.root_dataset["mentions"] = {"@id": "#noisebook"}
-    for member in members:
-        crate.add_file(dest_path=member.name, properties=_properties(member))
+    for name, properties in members:
+        crate.add_file(dest_path=name, properties=properties)
     return _plain(crate.metadata.generate())
 
 
@@ -198,12 +194,3 @@ def _machine_text(record: dict) -> str:
     machine = record.get("data_from", {})
     cpus = machine.get("cpus", [])
     return f"Measured on {len(cpus)} CPUs ({machine.get('cpu_model', 'unknown')})."
-
-
-def _properties(member: Member) -> dict[str, str]:
-    return {
-        "name": PurePosixPath(member.name).name,
-        "contentSize": str(member.size),
-        "sha256": member.sha256,
-        "encodingFormat": _KINDS.guess_type(member.name)[0] or "text/plain",
-    }

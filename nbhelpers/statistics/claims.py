@@ -138,22 +138,6 @@ class Judgement:
     why: str = ""
     unit: str = "rounds"
 
-    @property
-    def is_open(self) -> bool:
-        """Whether nothing was decided."""
-        return self.verdict in (INCONCLUSIVE, NOT_MEASURABLE)
-
-    def sentence(self) -> str:
-        """The verdict with its numbers."""
-        numbers = ""
-        if np.isfinite(self.effect):
-            numbers = (
-                f", {self.effect:+.1%} ({self.low:+.1%} to {self.high:+.1%}, n = {self.units}"
-                f" {self.unit})"
-            )
-        reason = f"; {self.why}" if self.why else ""
-        return f"{self.verdict.capitalize()}: {self.claim.text}{numbers}{reason}."
-
 
 def judge(pairs: Sequence[tuple[Claim, Evidence]], level: float = LEVEL) -> list[Judgement]:
     """Judge all claims of a page together.

@@ -147,7 +147,7 @@ def test_few_units_or_none_settle_nothing():
     assert few.why == "5 rounds; at least 6 that differ are needed" and np.isnan(few.low)
     assert np.isnan(nothing.effect) and nothing.units == 0
     assert elsewhere.verdict == NOT_MEASURABLE and np.isfinite(elsewhere.effect)
-    assert elsewhere.sentence().endswith("n = 10 traces); one CPU.")
+    assert (elsewhere.units, elsewhere.unit, elsewhere.why) == (10, "traces", "one CPU")
 
 
 def test_an_open_claim_is_settled_by_the_units_that_it_asks_for():
