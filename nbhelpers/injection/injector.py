@@ -63,7 +63,7 @@ class Injector(Attachment):
     Attributes
     ----------
     plan
-        What is replayed; `plan.summary()` states what became of events that are too short for this
+        What is replayed; `plan.events` says what became of events that are too short for this
         machine.
     overheads
         What an injected event costs here, beyond its length.

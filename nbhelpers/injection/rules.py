@@ -14,7 +14,6 @@ import pandas as pd
 from ..errors import InputError
 from ..machine import privileged
 from ..noise._vocabulary import STRESSOR_CODES
-from ._coalesce import DROPPED
 from ._limits import busiest_second_share, longest_span_ns
 from .costs import Overheads
 
@@ -147,38 +146,6 @@ class Plan:
     def busiest_second_share(self) -> float:
         """Largest share of any second that real-time noise takes of one CPU."""
         return busiest_second_share(self.injected)
-
-    def summary(self) -> pd.DataFrame:
-        """What becomes of the config's events, one row a kind and policy.
-
-        Returns
-        -------
-        `events`, `total_us` (of the config); `injected_events` and `injected_us`;
-        `coalesced_events` and `coalesced_us` (carried by other events, and part of `injected_us`),
-        `dropped_events` and `dropped_us` (too short, and nothing could carry them), `dropped_share`
-        (of `total_us`); `moved_ms` (farthest that an event was moved).
-        """
-        events, carrier = self.events, self.events["into"].to_numpy()
-        fate = pd.Categorical.from_codes(
-            (carrier == DROPPED) * 2 + ((carrier >= 0) & (carrier != range(len(events)))),
-            ("injected", "coalesced", "dropped"),
-        )
-        keys = [events["kind"].astype(str), events["policy"].astype(str)]
-        recorded = events["recorded_duration_ns"] / 1e3
-        moved_ms = (events["start_ns"] - events["recorded_start_ns"]).abs() / 1e6
-        table = pd.DataFrame(
-            {"events": recorded.groupby(keys).size(), "total_us": recorded.groupby(keys).sum()}
-        )
-        for name in ("injected", "coalesced", "dropped"):
-            with_fate = pd.Series(fate == name, events.index)
-            length_us = events["duration_ns"] / 1e3 if name == "injected" else recorded
-            table[f"{name}_events"] = with_fate.groupby(keys).sum()
-            table[f"{name}_us"] = length_us.where(with_fate, 0).groupby(keys).sum()
-        table["dropped_share"] = table["dropped_us"] / table["total_us"].where(
-            table["total_us"] > 0
-        )
-        table["moved_ms"] = moved_ms.where(fate == "injected", 0).groupby(keys).max()
-        return table.rename_axis(index=["kind", "policy"]).reset_index()
 
     def __repr__(self) -> str:
         injected = len(self.injected)
