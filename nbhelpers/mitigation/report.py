@@ -109,16 +109,8 @@ class Report:
         )
 
     def _repr_html_(self) -> str:
-        tables = "".join(
-            f"<h4>{title}</h4>{table.to_html(float_format=lambda value: f'{value:.3g}', border=0)}"
-            for title, table in (
-                ("Factors", self.factors),
-                ("Tried", self.tried),
-                ("Not tried", self.not_tried),
-            )
-            if len(table)
-        )
-        return f"<p>{html.escape(self.summary)}</p>{tables}"
+        tried = self.tried.to_html(float_format="{:.3g}".format, border=0)
+        return f"<p>{html.escape(self.summary)}</p>{tried if len(self.tried) else ''}"
 
 
 def best_first(tried: pd.DataFrame, verdict: str) -> list[str]:

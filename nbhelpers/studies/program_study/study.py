@@ -13,7 +13,6 @@ import pandas as pd
 
 from ...answers import CANNOT_TELL, LONGEST, Answer
 from ...errors import NoisebookError
-from ...facts import facts_html
 from ...files import write_json
 from ...mitigation import explain_factor
 from ...mitigation.knowledge import factor_of
@@ -54,16 +53,6 @@ class ProgramStudy(Steps):
 
     def __repr__(self) -> str:
         return f"ProgramStudy({self.workload.name}: {self.folder})"
-
-    def _repr_html_(self) -> str:
-        said = [(one.question, one.answer, one.sentence) for one in self._found.values()]
-        answers = pd.DataFrame(said, columns=["question", "answer", "because"]) if said else None
-        facts = {
-            "program": repr(self.workload),
-            "folder": self.folder,
-            "answers so far": f"{len(said)} of {len(QUESTIONS)}",
-        }
-        return facts_html(f"Study of {self.workload.name}", facts, answers)
 
     def verdicts(self, each: Callable[[Verdict], object] | None = None) -> list[Verdict]:
         """The answers; what is missing is measured. They are also written to ``verdicts.json``.
