@@ -12,7 +12,6 @@ from .took import SLOWER_CPU
 if TYPE_CHECKING:
     from .study import ProgramStudy
     from .took import Took
-    from .verdicts import Verdict
 
 # grades of a cause, each more than the one before
 SEEN, REPLAYED, DOSE, REMOVED = "seen with it", "replayed", "dose shown", "removed"
@@ -71,17 +70,13 @@ def histogram(values: pd.Series, unit: str) -> list[str]:
     ]
 
 
-def brief(about: str, verdict: "Verdict") -> str:
-    """A verdict in one line."""
-    label = f"{_SHORT[about]:<9}"
-    return label + textwrap.shorten(verdict.reply, COLUMNS - len(label), placeholder=" …")
-
-
 def terminal_text(study: "ProgramStudy", page: str, data: str) -> str:
     """All that `noisebook why` prints in the end; the rest is on the page."""
     lines = textwrap.wrap(study.headline(), COLUMNS, break_long_words=False)
     lines += ["", *histogram(study.undisturbed[study.outcome.name], study.outcome.unit), ""]
-    lines += [brief(about, study.verdict(about)) for about in _SHORT]
+    for about, label in _SHORT.items():
+        reply = textwrap.shorten(study.verdict(about).reply, COLUMNS - 9, placeholder=" …")
+        lines.append(f"{label:<9}{reply}")
     lines += [textwrap.shorten(f"runs     {note}", COLUMNS) for note in study.notes()]
     lines += [f"page     {page}"] * bool(page) + [f"data     {data}"]
     return "\n".join(lines)
