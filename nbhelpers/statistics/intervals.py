@@ -257,33 +257,6 @@ def mean_interval(values: object, level: float = 0.95) -> Interval:
     return Interval(float(mean), float(mean - half), float(mean + half), sample.size)
 
 
-def ratio_of_sums_interval(
-    above: object, below: object, seed: int = 0, repeats: int = 2000
-) -> tuple[float, float]:
-    """95 % bootstrap interval of the sum of some numbers over that of others, by pairs.
-
-    Parameters
-    ----------
-    above, below
-        Equally many finite numbers, which are paired, such as a run's lost time and its length.
-    seed, repeats
-        Seed and number of the resamples of pairs.
-
-    Returns
-    -------
-    Low and high end; resamples whose lower sum is 0 are passed over.
-
-    Examples
-    --------
-    >>> ratio_of_sums_interval([1.0, 2.0, 3.0], [2.0, 4.0, 6.0])
-    (0.5, 0.5)
-    """
-    over, under = np.asarray(above, float), np.asarray(below, float)
-    picks = np.random.default_rng(seed).integers(len(over), size=(repeats, len(over)))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return percentile_interval(over[picks].sum(axis=1) / under[picks].sum(axis=1))
-
-
 def resampled_means(values: np.ndarray, random: np.random.Generator, repeats: int) -> np.ndarray:
     """The mean of each of `repeats` resamples of the values."""
     return _resample(values, np.mean, random, repeats)
