@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from .. import lazily
 
 if TYPE_CHECKING:
-    from .knowledge import available_mitigations, explain_factor, factors, mitigations, references
+    from .knowledge import explain_factor, factors, mitigations, references
     from .loop import autopilot
     from .report import Report
     from .treatment import BASELINE, Treatment, treat_workload, treatment_cells

@@ -14,8 +14,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
-
 from ..errors import InputError
 from ..places import knowledge, shipped
 from ..reading import read_yaml
@@ -225,33 +223,6 @@ def named_mitigation(name: str) -> Mitigation:
 def references() -> dict[str, Reference]:
     """All references by id."""
     return _read(folder())[2]
-
-
-def available_mitigations(workload: Workload | None = None) -> pd.DataFrame:
-    """The mitigations, and whether each can be done on this machine.
-
-    Parameters
-    ----------
-    workload
-        What is to be mitigated; None: any program.
-
-    Returns
-    -------
-    DataFrame, index mitigation; columns name, automated, possible, reason and fix (if it is not),
-    risk.
-    """
-    rows = {}
-    for name, mitigation in mitigations().items():
-        answer = mitigation.possible(workload)
-        rows[name] = {
-            "name": mitigation.name,
-            "automated": mitigation.automated,
-            "possible": bool(answer),
-            "reason": answer.reason,
-            "fix": answer.fix,
-            "risk": mitigation.risk,
-        }
-    return pd.DataFrame.from_dict(rows, orient="index").rename_axis("mitigation")
 
 
 def explain_factor(name: str) -> Factor:

@@ -56,7 +56,7 @@ def configured(
     env
         Variables added to its environment.
     mitigations
-        Names (`available_mitigations`); each is proven to be in effect during each run.
+        Names (`nbhelpers.mitigation.mitigations`); each is proven to be in effect during each run.
     watched
         Whether to look at the process as often as the other side does that has mitigations.
 
