@@ -73,8 +73,6 @@ class Factor:
         How it is injected, with its doses from the least to the most harm; empty: it is not.
     not_injected
         Why nothing that can be injected is this factor; empty: nobody knows yet.
-    event_us
-        What one event can cost a run at most; 0: not known.
     """
 
     id: str
@@ -89,7 +87,6 @@ class Factor:
     references: tuple[str, ...]
     inject: dict[str, Any] = field(default_factory=dict, repr=False)
     not_injected: str = field(default="", repr=False)
-    event_us: float = 0.0
 
     def __repr__(self) -> str:
         return f"Factor({self.id}: {self.name}; {len(self.mitigations)} mitigations)"
