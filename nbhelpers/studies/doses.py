@@ -6,14 +6,13 @@ what the doses cost, stand on the page.
 """
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
 
 import pandas as pd
 
 from ..errors import InputError, NoisebookError
-from ..measurement import Attachment, Campaign, Cell, finished, metrics, recorded_runs
+from ..measurement import Attachment
 from ..mitigation.knowledge import factors
 from ..workloads import Workload
 from . import graded_injection as graded
@@ -64,16 +63,26 @@ def _possible(workload: Workload, name: str, dose: float) -> tuple:
     if not factor.inject:
         raise InputError(f"{name} cannot be injected", why=factor.not_injected)
     try:
-        _disturbed(workload, {name: 1}, {name: dose})
+        disturbed(workload, {name: 1}, {name: dose})
     except NoisebookError as error:
         reason = error.what
     return factor.name, dose, factor.inject["unit"], not reason, reason
 
 
-def _disturbed(
+def disturbed(
     workload: Workload, levels: Mapping[str, int], amounts: Mapping[str, float]
 ) -> graded.Disturbed:
-    """The program and what accompanies it: all factors, those of level 0 without a dose."""
+    """The program and what accompanies it: all factors, those of level 0 without a dose.
+
+    Parameters
+    ----------
+    workload
+        The program.
+    levels
+        Factor -> 1 with its dose, 0 without; "sham" injects nothing.
+    amounts
+        The doses; see `possible_doses`.
+    """
     at = graded.Place(workload, workload.timeout_s + 1.0, busy=1.0, most=1.0)  # no run is longer
     events: list[pd.DataFrame] = []
     attachments: list[Attachment] = []
@@ -91,51 +100,3 @@ def _disturbed(
     if events:
         attachments += graded.stressed(at, pd.concat(events, ignore_index=True))[1]
     return at.workload, tuple(attachments)
-
-
-def dosed_runs(
-    folder: str | os.PathLike,
-    workload: Workload,
-    rows: pd.DataFrame,
-    amounts: Mapping[str, float],
-    rounds: int,
-    seed: int = 1,
-    recorded_only: bool = False,
-    planted: Mapping[str, tuple[Workload, Sequence[Attachment]]] | None = None,
-    layers: Sequence[str] = ("all",),
-) -> pd.DataFrame:
-    """Runs of each row of a design, one of each in a round, in random order.
-
-    Parameters
-    ----------
-    folder
-        The campaign's.
-    workload
-        The program.
-    rows
-        A row a cell, named by the index; a column a factor, 1 with its dose, 0 without. The column
-        "sham" injects nothing.
-    amounts
-        The doses; see `possible_doses`.
-    rounds, seed
-        Passed to the campaign.
-    recorded_only
-        True: use recorded data, measure nothing.
-    planted
-        Rows with another program or further attachments, by name.
-    layers
-        Metric layers that accompany every run.
-
-    Returns
-    -------
-    The finished runs, by round and run.
-    """
-    if not recorded_only:
-        cells = []
-        for name, levels in rows.iterrows():
-            base, more = (planted or {}).get(str(name), (workload, ()))
-            disturbed, attachments = _disturbed(base, levels.to_dict(), amounts)
-            cells.append(Cell(str(name), disturbed, attachments=(*attachments, *more)))
-        Campaign(folder, cells, rounds, seed, attachments=metrics(*layers)).run()
-    runs = finished(recorded_runs(Path(folder)))
-    return runs.sort_values(["round", "run"], ignore_index=True)

@@ -3,14 +3,14 @@ planted in them.
 """
 
 import os
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from nbhelpers.answers import CANNOT_TELL
-from nbhelpers.measurement import finished
-from nbhelpers.studies.doses import dosed_runs, possible_doses
+from nbhelpers.studies.doses import possible_doses
 from nbhelpers.studies.graded_injection import SHAM
 from nbhelpers.workloads import Workload, binary_folder
 from tests.cells import run_cells
@@ -79,7 +79,9 @@ def test_a_dose_is_there_only_in_the_rows_that_have_it(tmp_path, binaries, nothi
     most = {"cpu-contention": 0.5, "page-faults": 65536.0}
     assert possible_doses(tmp_path / "doses.csv", program, most)["tried"].all()
     rows = pd.DataFrame({name: [1, 0] for name in (*most, SHAM)}, ["all", "none"])
-    runs = finished(dosed_runs(tmp_path / "runs", program, rows, most, 3, layers=["scheduler"]))
+    names = {"study": SimpleNamespace(data=tmp_path), "program": program, "rows": rows}
+    names |= {"amounts": most, "planted": {}, "rounds": 3, "seed": 1, "recorded_only": False}
+    runs = run_cells(STAGE, "runs", **names)["runs"]
     if "process_runqueue_wait_ns" not in runs:
         pytest.skip("what a program waits for a CPU is not counted for this user")
     waits = runs.groupby("cell")["process_runqueue_wait_ns"].median()
