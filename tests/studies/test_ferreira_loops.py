@@ -1,13 +1,15 @@
 """A noise signature on real CPUs: a detour loop loses what was asked for."""
 
 import os
+from types import SimpleNamespace
 
 import pytest
 
 from nbhelpers.injection.rules import may_realtime
 from nbhelpers.noise.signature import Signature
-from nbhelpers.studies.ferreira.noises import QUIET, loop_configs, loop_runs
 from nbhelpers.tracing import read_detours_run
+
+from ..cells import run_cells
 
 
 @pytest.mark.long
@@ -17,10 +19,12 @@ def test_a_loop_on_real_cpus_loses_what_the_signature_says(tmp_path):
     """Long events: what the injector's own cost adds to short ones, the notebook shows."""
     cpus = sorted(os.sched_getaffinity(0))[:2]
     signatures = {one.label: one for one in (Signature(10), Signature(100))}
-    configs = loop_configs(signatures, cpus, 0.8)
-    runs = loop_runs(tmp_path, configs, 4, 0.8)
-    assert set(runs["cell"]) == {QUIET, *signatures}
-    noisy = runs[runs["cell"] != QUIET].groupby("cell")
+    names = {"study": SimpleNamespace(data=tmp_path), "signatures": signatures, "cpus": cpus}
+    names |= {"loop_seconds": 0.8, "rounds": 4, "seed": 0, "recorded_only": False}
+    page = run_cells("70-noise-signatures", "loops", **names)
+    runs, configs = page["runs"], page["configs"]
+    assert set(runs["cell"]) == {"none", *signatures}
+    noisy = runs[runs["cell"] != "none"].groupby("cell")
     # an event costs up to 20 µs beyond its length: here 3 to 12 from day to day
     for name, signature in signatures.items():
         more = noisy.get_group(name)["met_share"].mean() - 0.025
@@ -31,7 +35,7 @@ def test_a_loop_on_real_cpus_loses_what_the_signature_says(tmp_path):
         assert (noisy.get_group(name)["injected_events"] == len(config.events())).all()
     first = runs.sort_values("run").drop_duplicates("cell").set_index("cell")["run"]
     for name, signature in signatures.items():
-        detours = read_detours_run(tmp_path / f"run-{first[name]:06d}.detours.gz")
+        detours = read_detours_run(page["folder"] / f"run-{first[name]:06d}.detours.gz")
         long = detours["duration_ns"] > 0.9e3 * signature.duration_us
         expected = len(cpus) * 0.8 * signature.frequency_hz
         assert expected <= long.sum() <= 1.5 * expected + 20

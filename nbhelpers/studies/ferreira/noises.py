@@ -1,5 +1,5 @@
-"""The first campaign of stage 70: a detour loop on each CPU, without noise and under each
-signature, in turn. The signatures, and the campaign of N-body, stand on the page.
+"""What a detour loop loses under a signature, which its window holds whole; the campaigns of
+stage 70 stand on the page.
 """
 
 from collections.abc import Mapping, Sequence
@@ -9,17 +9,13 @@ import numpy as np
 import pandas as pd
 
 from ...errors import InputError
-from ...injection import Injector, Rules
-from ...injection.observed_loss import Shield, meets_an_event
-from ...measurement import Campaign, Cell, finished
+from ...injection import Injector
+from ...injection.observed_loss import meets_an_event
 from ...noise import NoiseConfig
 from ...noise.signature import Signature
-from ...tracing import DetourTracer, detour_workload, read_detours_run
+from ...tracing import DetourTracer, read_detours_run
 
 CARRIED = "short events carried"
-QUIET = "none"
-# A signature is its frequency, too: no event is carried by another, however short.
-_SHAPE_KEPT = Rules(shortest_us=0.0)
 
 
 def whole_periods(frequencies_hz: Sequence[str], loop_seconds: float) -> list[float]:
@@ -72,50 +68,6 @@ def loop_configs(
 ) -> dict[str, NoiseConfig]:
     """What is injected into loops of this length, by the signatures' names."""
     return {name: staggered(one, cpus).config(seconds, cpus) for name, one in signatures.items()}
-
-
-def loop_runs(
-    folder: Path,
-    configs: Mapping[str, NoiseConfig],
-    rounds: int,
-    seconds: float,
-    seed: int = 0,
-    recorded_only: bool = False,
-) -> pd.DataFrame:
-    """Run a loop on each CPU without noise and under each config, in turn.
-
-    Parameters
-    ----------
-    folder
-        The campaign's folder.
-    configs
-        Noise configs by name, as `loop_configs` makes them.
-    rounds
-        Each has one run of every cell, in random order.
-    seconds
-        Length of a run, a whole number of every period. Below 0.95 s: after that the kernel lets
-        ordinary tasks in.
-    seed
-        Seed of the random order.
-    recorded_only
-        True: use recorded data, measure nothing.
-
-    Returns
-    -------
-    The finished runs, with `lost_share` (mean of the CPUs) and `met_share` (of it the detours that
-    overlap an injected event).
-    """
-    workload = detour_workload(seconds, folder, fixed="time")
-    # reverse order at the end: the injector's log is there when the loop's file is read
-    cells = [Cell(QUIET, workload, attachments=(LostShares(folder, None), Shield()))]
-    for name, config in configs.items():
-        rules = None if CARRIED in name else _SHAPE_KEPT
-        injector = Injector(
-            config, "origin", rules=rules, keep_logs=True, recorded_only=recorded_only
-        )
-        beside = (LostShares(folder, injector), injector, Shield())
-        cells.append(Cell(name, workload, config.digest, beside, (QUIET,)))
-    return finished(Campaign(folder, cells, rounds, seed, recorded_only).run())
 
 
 class LostShares(DetourTracer):
