@@ -2,10 +2,15 @@
 round trips of rounds that the fits have not seen, all-reduces between two ranks, and the
 time that programs spend in MPI. In the column "messages" calls cost nothing besides those.
 
-Needs `make mpi` and a minute and a half.
+Needs `make mpi` and a minute and a half. Words are further MPI programs, with their arguments:
+
+    python benchmarks/loggops.py "/path/of/hpccg 32 32 32" …
 """
 
+import os
+import shlex
 import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -13,6 +18,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 from scipy import stats
 
+from nbhelpers import program
 from nbhelpers.measurement import Campaign, Cell, finished
 from nbhelpers.mpi import CallTrace, installation, read_calls
 from nbhelpers.mpi.pingpong import measure_pingpong
@@ -21,6 +27,8 @@ from nbhelpers.simulation.loggops import NO_COSTS
 from nbhelpers.simulation.loggops_fit import LogGOPSFit, fit_loggops
 from nbhelpers.studies.ferreira.ranks import rank_program
 from nbhelpers.studies.ferreira.traced import mpi_times
+from nbhelpers.workloads import Region, Workload
+from nbhelpers.workloads.mpi import placed_env
 
 QUANTILE, ROUNDS = 0.25, 8
 PROGRAMS: dict[str, tuple[str, dict]] = {
@@ -68,14 +76,28 @@ def predicted_allreduces(fit: LogGOPSFit) -> None:
         print(f"{size:9} {measured / 1e3:9.2f} {ours[0]:+8.1%} {ours[1]:+8.1%}")
 
 
-def times_in_mpi(fit: LogGOPSFit, folder: Path, ranks: int = 2) -> None:
+def other_programs(commands: list[str], ranks: int) -> dict[str, Workload]:
+    """The programs of the command line, and one of mpi4py where it is installed; by name."""
+    here, cpus = installation(), sorted(os.sched_getaffinity(0))[:ranks]
+    heat = Path(__file__).with_name("mpi4py_heat.py")
+    found = {"mpi4py": [str(here.python), str(heat), "2000", "200"]} if here.python else {}
+    found |= {Path(words[0]).name: words for words in map(shlex.split, commands)}
+    started = {name: [*here.command(ranks), *words] for name, words in found.items()}
+    return {
+        name: program(words, region=Region("mpi"), env=placed_env("TP", cpus), timeout_s=120)
+        for name, words in started.items()
+    }
+
+
+def times_in_mpi(fit: LogGOPSFit, folder: Path, commands: list[str], ranks: int = 2) -> None:
     """Print, of traced programs, the simulated over the measured time in MPI: geometric mean and
     95 % interval (Student, over runs).
     """
-    cells = [
-        Cell(label, rank_program(name, ranks, 0.2, **options), compared_with=())
+    programs = {
+        label: rank_program(name, ranks, 0.2, **options)
         for label, (name, options) in PROGRAMS.items()
-    ]
+    } | other_programs(commands, ranks)
+    cells = [Cell(label, one, compared_with=()) for label, one in programs.items()]
     trace = CallTrace(folder / "calls")
     runs = finished(Campaign(folder, cells, ROUNDS, attachments=(trace,)).run())
     networks = (replace(fit.piecewise, calls=NO_COSTS), fit.piecewise)
@@ -103,7 +125,7 @@ def main() -> None:
     predicted_trips(fit, times[~seen])
     predicted_allreduces(fit)
     with TemporaryDirectory() as folder:
-        times_in_mpi(fit, Path(folder))
+        times_in_mpi(fit, Path(folder), sys.argv[1:])
 
 
 if __name__ == "__main__":

@@ -49,10 +49,10 @@ def measure_pingpong(
     Returns
     -------
     DataFrame
-        A row a repetition: `family` (roundtrip, burst, delayed, late, copy, sum, cold), `bytes`,
-        `messages`, `delay_ns` (between messages; late: before the receive; cold: of the computation
-        before), `round`, `ns` (late: of the send), `send_ns` (in all send calls together). attrs:
-        `mpi`, `seconds`.
+        A row a repetition: `family` (roundtrip, burst, delayed, late, copy, sum, cold, made),
+        `bytes`, `messages`, `delay_ns` (between messages; late: before the receive; cold: of the
+        computation before), `round`, `ns` (late: of the send), `send_ns` (in all send calls
+        together). attrs: `mpi`, `seconds`.
 
     Raises
     ------

@@ -27,23 +27,34 @@ class CallCosts:
     ----------
     copy, add
         ns a byte.
+    make
+        ns to make a communicator.
+    sizes
+        Bytes of messages, which rise.
     after
-        Computations' lengths in ns, which rise, and what the next call takes longer, ns; lines
-        between. A longer computation costs what the last one does.
+        Computations' lengths in ns, which rise, each with what a message of each of the sizes takes
+        longer after it, ns; lines between. Beyond the ends it is as at the ends.
 
     Examples
     --------
-    >>> CallCosts(after=((0, 0), (1000, 100))).cold_ns(500)
-    50.0
+    >>> costs = CallCosts(sizes=(8, 1000), after=((0, 0, 0), (1000, 100, 300)))
+    >>> costs.cold_ns(500, 8), costs.cold_ns(2000, 10_000)
+    (50.0, 300.0)
     """
 
     copy: float = 0
     add: float = 0
-    after: tuple[tuple[float, float], ...] = ((0, 0),)
+    make: float = 0
+    sizes: tuple[float, ...] = (1,)
+    after: tuple[tuple[float, ...], ...] = ((0, 0),)
 
-    def cold_ns(self, computed_ns: float) -> float:
-        """What a call takes longer after so much computation."""
-        return float(np.interp(computed_ns, *np.transpose(self.after)))
+    def cold_ns(self, computed_ns: float, bytes: int) -> float:
+        """What a message takes longer if the memory that such messages take was last used so much
+        computation ago.
+        """
+        times, *by_size = np.transpose(self.after)
+        longer = [np.interp(computed_ns, times, one) for one in by_size]
+        return float(np.interp(bytes, self.sizes, longer))
 
 
 NO_COSTS = CallCosts()

@@ -44,7 +44,8 @@ def fit_loggops(
     Parameters
     ----------
     times
-        A row a repetition: `family` (roundtrip, burst, delayed, late; copy, sum and cold as well),
+        A row a repetition: `family` (roundtrip, burst, delayed, late; copy, sum, cold and made as
+        well),
         `bytes`, `messages`, `delay_ns`, `round`, `ns`; see the notes.
     quantile
         Quantile (0 to 1) of the repetitions of a family and size that stands for the undisturbed
@@ -79,8 +80,8 @@ def fit_loggops(
     (fitted − measured) / measured, so that small and large messages count alike.
 
     `piecewise` has all three families as they were measured at each size, and lines between sizes;
-    only their G is of the mean of roundtrip and burst. Its `calls` are of the families copy, sum
-    and cold. What one line for all sizes does worse, and by how much, `benchmarks/loggops.py`
+    only their G is of the mean of roundtrip and burst. Its `calls` are of the families copy, sum,
+    cold and made. What one line for all sizes does worse, and by how much, `benchmarks/loggops.py`
     prints.
 
     Examples
@@ -190,7 +191,7 @@ def _parameters(times: pd.DataFrame, quantile: float) -> LogGOPS:
 
 def _call_costs(times: pd.DataFrame, quantile: float) -> CallCosts:
     """Copies and sums of the larger half of sizes, whose time can be told; of cold round trips the
-    median beyond that of the shorter half, and never less after a longer computation.
+    time beyond the shortest, and never less after a longer computation.
     """
     ns = times.groupby(["family", "bytes"])["ns"].quantile(quantile).unstack("family")
     large = ns.iloc[len(ns) // 2 :]
@@ -198,13 +199,16 @@ def _call_costs(times: pd.DataFrame, quantile: float) -> CallCosts:
         float((large[name] / large.index).median()) if name in large else 0.0
         for name in ("copy", "sum")
     )
-    cold = times[times["family"] == "cold"].groupby("bytes")[["delay_ns", "ns"]].median()
+    make = float(ns["made"].median()) if "made" in ns else 0.0
+    cold = times[times["family"] == "cold"]
     if cold.empty:
-        return CallCosts(copy, add)
-    hot = cold["ns"].iloc[: len(cold) // 2].median()
-    longer = (cold["ns"] - hot).clip(lower=0).cummax()
-    after = zip(cold["delay_ns"].cummax().tolist(), longer.tolist(), strict=True)
-    return CallCosts(copy, add, ((0, 0), *after))
+        return CallCosts(copy, add, make)
+    cold = cold.assign(nth=cold.groupby(["round", "bytes"]).cumcount())
+    took = cold.groupby(["nth", "bytes"])["ns"].quantile(quantile).unstack("bytes")
+    longer = (took - took.min()).iloc[1:].cummax()  # what the first found was another family's
+    after = cold.groupby("nth")["delay_ns"].quantile(quantile).iloc[1:].cummax()
+    rows = [[0] * (1 + len(took.columns)), *np.column_stack([after, longer]).tolist()]
+    return CallCosts(copy, add, make, tuple(map(int, took)), tuple(map(tuple, rows)))
 
 
 def _piecewise(costs: pd.DataFrame, S: int, calls: CallCosts) -> Piecewise:

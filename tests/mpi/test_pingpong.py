@@ -22,6 +22,7 @@ def test_every_repetition_is_kept(times):
     counts = times.groupby(["family", "bytes"]).size().unstack()
     assert counts.loc[["roundtrip", "burst", "delayed"]].eq(3 * 4).all(axis=None)
     assert counts.loc["late"].eq(3 * 3).all(), "three of each round"
+    assert counts.loc["cold"].eq(3 * 8).all(), "one after each of eight walks"
     assert counts.columns.tolist() == SIZES
     assert (times["ns"] > 0).all() and (times["send_ns"] <= times["ns"]).all()
     delayed = times[times["family"] == "delayed"]
@@ -44,7 +45,8 @@ def test_real_times_give_a_network(times):
     network = fit.network
     assert 0 < 2 * network.o + network.L < 1e6 and 0 < network.G < 1000
     calls = fit.piecewise.calls
-    assert 0 < calls.copy < 10 and 0 < calls.add < 10 and 0 < calls.after[-1][1] < 1e6
+    assert 0 < calls.copy < 10 and 0 < calls.add < 10 and 1000 < calls.make < 1e8
+    assert calls.sizes == tuple(SIZES) and 0 < calls.cold_ns(1e9, SIZES[-1]) < 1e7
     assert SIZES[0] <= network.S
     assert (fit.table["low"] <= fit.table["high"]).all()
 

@@ -64,22 +64,27 @@ def test_pieces_give_back_what_each_size_takes():
 
 
 def test_copies_sums_and_cold_calls_come_back():
-    """2 ns a byte to copy, 3 to add; after a walk of s ns the round trip takes s / 4 longer."""
+    """2 ns a byte to copy, 3 to add, 500 a communicator; after a walk of n µs a round trip of s
+    bytes takes n s / 4 ns longer.
+    """
     times = families(KNOWN["odin"], SIZES, rounds=2)
     assert fit_loggops(times, resamples=2).piecewise.calls == CallCosts()
+    trips = times[times["family"] == "roundtrip"]
+    nth, size = trips.groupby(["round", "bytes"]).cumcount(), trips["bytes"]
     local = pd.concat(
-        times[times["family"] == "roundtrip"].assign(family=name, ns=ns, delay_ns=times["bytes"])
+        trips.assign(family=name, ns=ns, delay_ns=1000 * nth)
         for name, ns in (
-            ("copy", 2 * times["bytes"]),
-            ("sum", 3 * times["bytes"]),
-            ("cold", 7000 + times["bytes"] / 4),
+            ("copy", 2 * size),
+            ("sum", 3 * size),
+            ("made", 500),
+            ("cold", trips["ns"] + nth * size / 4),
         )
     )
     fit = fit_loggops(pd.concat([times, local]), resamples=2)
     calls = fit.piecewise.calls
-    assert (calls.copy, calls.add) == (2, 3)
-    hot, most = (64 + 256) / 2 / 4, SIZES[-1] / 4  # the median of the shorter half
-    assert [calls.cold_ns(ns) for ns in (0, 1000, 10**9)] == [0, 250 - hot, most - hot]
+    assert (calls.copy, calls.add, calls.make) == (2, 3, 500)
+    longer = [calls.cold_ns(ns, bytes) for ns, bytes in ((0, 64), (500, 1024), (10**9, 2**30))]
+    assert longer == [0, 0.5 * 1024 / 4, 2 * SIZES[-1] / 4]
 
 
 @pytest.mark.long

@@ -242,6 +242,20 @@ def test_calls_cost_more_after_computation_and_collectives_copy_and_add():
     assert levelled.column("size").tolist() == priced.column("size").tolist()
 
 
+def test_memory_that_messages_of_the_size_used_is_warm_and_communicators_take_time():
+    """After 1000 ns a small message takes 10 ns longer, a large one 100."""
+    steps = [(1000, 8000), (1000, 8), (0, 8000), (0, 8000)]
+    sender, receiver = (
+        [(name, wait, end(1 - rank, size)) for wait, size in steps] + [("Comm_dup", 0, {})]
+        for rank, (name, end) in enumerate((("Send", send), ("Recv", receive)))
+    )
+    costs = CallCosts(make=700, sizes=(8, 8000), after=((0, 0, 0), (1000, 10, 100)))
+    schedule = schedule_of_calls(of_programs(sender, receiver), costs=costs)
+    works = schedule.column("size")[schedule.kind == CALC][: schedule.rank_start[1]]
+    assert works.tolist()[:7] == [1000, 100, 1000, 10, 0, 90, 0], "the third: as long unused"
+    assert 700 in works.tolist()
+
+
 @pytest.mark.parametrize(
     "programs, message",
     [

@@ -10,8 +10,9 @@
  * What is sent was just written by its sender, as in a program: lines that both caches have cost
  * half of it. What a program's calls take besides, on rank 0:
  *   copy, sum  copying so many bytes, or adding them as doubles to others
- *   cold       a round trip of 8 bytes after going through 64 times `bytes` of memory: delay_ns is
- *              how long that took
+ *   cold       a round trip after going through 0, 0.5, 1, 2, …, 32 MiB of memory, one after the
+ *              other: delay_ns is how long that took
+ *   made       making a communicator of all ranks; after that it is freed
  * All families and sizes are taken in turn, in an order drawn anew for each round. Every
  * repetition's time is written to the file: family bytes messages delay_ns round ns send_ns.
  *   pingpong FILE [rounds [repetitions [messages [seed [bytes ...]]]]]
@@ -24,11 +25,11 @@
 #include <string.h>
 #include <time.h>
 
-enum { ROUNDTRIP, BURST, DELAYED, LATE, COPY, SUM, COLD, FAMILIES };
-enum { TAG = 1, MOST_SIZES = 64, LATE_NS = 200000, COLD_BYTES = 8, MOST_WALKED = 1 << 26 };
+enum { ROUNDTRIP, BURST, DELAYED, LATE, COPY, SUM, COLD, MADE, FAMILIES };
+enum { TAG = 1, MOST_SIZES = 64, LATE_NS = 200000, WALKS = 8, LEAST_WALKED = 1 << 18 };
 
 static const char *const name[FAMILIES] = {"roundtrip", "burst", "delayed", "late",
-                                           "copy",      "sum",   "cold"};
+                                           "copy",      "sum",   "cold",    "made"};
 
 struct trip {
     int32_t family, bytes, messages, round;
@@ -45,11 +46,6 @@ struct job {
     struct trip *trip;
     size_t trips;
 };
-
-static int64_t walked(int64_t bytes)
-{
-    return bytes > MOST_WALKED / 64 ? MOST_WALKED : 64 * bytes;
-}
 
 static int64_t now_ns(void)
 {
@@ -160,24 +156,30 @@ static void compute(struct job *job, struct trip *trip)
     trip->ns = now_ns() - begin;
 }
 
-/* Changes 64 times so many bytes of memory. */
-static int64_t walk(struct job *job, int32_t bytes)
+/* Changes 0, 1, 2, 4, … times LEAST_WALKED bytes of memory. */
+static int64_t walk(struct job *job, int nth)
 {
     const int64_t begin = now_ns();
-    for (int64_t i = 0; i < walked(bytes) / (int64_t)sizeof *job->walked; i++)
+    for (size_t i = 0; nth && i < ((size_t)LEAST_WALKED << nth) / sizeof *job->walked; i++)
         job->walked[i] = 0.5 * job->walked[i] + 1;
     return now_ns() - begin;
 }
 
-static void cold(struct job *job, struct trip *trip)
+static void cold(struct job *job, struct trip *trip, int nth)
 {
-    const int32_t bytes = trip->bytes;
     if (job->rank == 0)
-        trip->delay_ns = walk(job, bytes);
-    trip->bytes = COLD_BYTES;
+        trip->delay_ns = walk(job, nth);
     write_messages(job, trip);
     job->rank ? answer(job, trip) : ask(job, trip);
-    trip->bytes = bytes;
+}
+
+static void make(struct trip *trip)
+{
+    MPI_Comm made;
+    const int64_t begin = now_ns();
+    MPI_Comm_dup(MPI_COMM_WORLD, &made);
+    trip->ns = now_ns() - begin;
+    MPI_Comm_free(&made);
 }
 
 /* The pause of a delayed message: twice what a message of the burst takes at least. */
@@ -188,7 +190,7 @@ static int64_t pause_of(const struct job *job, int size)
     return each > 500 ? 2 * each : 1000;
 }
 
-static void take(struct job *job, int size, int family, int round)
+static void take(struct job *job, int size, int family, int round, int nth)
 {
     struct trip trip = {.family = family, .bytes = job->bytes[size], .round = round};
     trip.messages = family == BURST || family == DELAYED ? job->messages : 1;
@@ -198,7 +200,9 @@ static void take(struct job *job, int size, int family, int round)
     if (family == LATE)
         late(job, &trip);
     else if (family == COLD)
-        cold(job, &trip);
+        cold(job, &trip, nth);
+    else if (family == MADE)
+        make(&trip);
     else if (job->rank == 0 && (family == COPY || family == SUM))
         compute(job, &trip);
     else if (family < LATE)
@@ -223,8 +227,9 @@ static void take_round(struct job *job, int round)
     }
     for (int i = 0; i < cells; i++) {
         int family = order[i] % FAMILIES, size = order[i] / FAMILIES;
-        for (int k = 0; k < (family == LATE ? 3 : job->repetitions); k++)
-            take(job, size, family, round);
+        int times = family == LATE ? 3 : family == COLD ? WALKS : job->repetitions;
+        for (int k = 0; k < times; k++)
+            take(job, size, family, round, k);
     }
 }
 
@@ -266,11 +271,10 @@ static int read_words(struct job *job, int count, char **words)
         if (job->bytes[i] < 0)
             return 0;
     }
-    size_t each = (size_t)job->repetitions > 3 ? (size_t)job->repetitions : 3;
-    most = most < COLD_BYTES ? COLD_BYTES : most;
+    size_t each = (size_t)job->repetitions > WALKS ? (size_t)job->repetitions : WALKS;
     job->sent = calloc((size_t)most, (size_t)job->messages);
     job->received = calloc((size_t)most, 1);
-    job->walked = calloc((size_t)walked(most), 1);
+    job->walked = calloc((size_t)LEAST_WALKED << (WALKS - 1), 1);
     job->trip = calloc((size_t)job->rounds * (size_t)job->sizes * FAMILIES * each,
                        sizeof *job->trip);
     return job->sent && job->received && job->walked && job->trip;

@@ -57,11 +57,15 @@ _COPIES = ("Allreduce", "Allgather", "Alltoall")  # a rank's own part
 
 
 def local_ns(name: str, ranks: int, bytes: int, costs: CallCosts) -> float:
-    """What copying and adding take a rank in a collective where all ranks do the same.
+    """What a rank takes in a collective where all do the same: it copies and adds, or makes a
+    communicator.
 
     >>> local_ns("Allreduce", 2, 8000, CallCosts(copy=1, add=2))
     16000.0
     """
+    if name in MAKERS:
+        return costs.make
+    name = algorithm_name(name)
     added = float(np.ceil(np.log2(ranks))) if bytes <= SHORT_BYTES else 1 - 1 / ranks
     added *= bytes * (name == "Allreduce")
     return costs.add * added + costs.copy * bytes * (name in _COPIES)

@@ -121,6 +121,8 @@ class _Program:
     requests: dict[int, int] = field(default_factory=dict)  # open: request -> operation
     before: list[tuple[int, bool]] = field(default_factory=list)  # what comes next waits for
     alike: dict[tuple, list[int]] = field(default_factory=dict)  # computations between like calls
+    computed_ns: float = 0  # so far
+    used: dict[int, float] = field(default_factory=dict)  # bytes of messages: `computed_ns` then
 
     def add(self, kind: int, size: int, peer: int = 0, tag: int = 0) -> int:
         self.kind.append(kind)
@@ -137,10 +139,24 @@ class _Program:
         self.before = [(operation, False)]
         return operation
 
-    def enter(self, ns: float) -> None:
-        """What a call takes before it does anything."""
+    def enter(self, computed_ns: float, bytes: int, costs: CallCosts) -> None:
+        """What a call takes before it does anything: memory that a message of so many bytes takes,
+        and that was last used by one of as many, has left the caches meanwhile. What every message
+        uses is not counted twice.
+        """
+        self.computed_ns += computed_ns
+        ns = costs.cold_ns(self._unused_ns(1), 1)
+        if bytes > 1:
+            unused_ns = self._unused_ns(bytes)
+            ns += max(0.0, costs.cold_ns(unused_ns, bytes) - costs.cold_ns(unused_ns, 1))
         if ns >= 1:
             self.work(ns)
+
+    def _unused_ns(self, bytes: int) -> float:
+        """How much was computed since a message of so many bytes; now there is one."""
+        last = max((at for size, at in self.used.items() if size >= bytes), default=0)
+        self.used[bytes] = self.computed_ns
+        return self.computed_ns - last
 
     def message(self, kind: int, peer: int, size: int, tag: int, comm: int) -> int | None:
         """A send or a receive after the computation; None: there is nobody at the other end."""
@@ -178,7 +194,7 @@ def _programs(traced: Calls, costs: CallCosts) -> list[_Program]:
             continue
         computed_ns = row.start_ns - ends[row.rank]
         work = program.work(computed_ns)
-        program.enter(costs.cold_ns(computed_ns))
+        program.enter(computed_ns, max(row.bytes, row.received_bytes), costs)
         this = (row.call, row.peer, row.bytes, row.tag, row.comm)
         program.alike.setdefault((last[row.rank], this), []).append(work)
         ends[row.rank], last[row.rank] = row.end_ns, this
@@ -311,7 +327,7 @@ class _Laying:
                 key = (algorithm_name(instance.name), len(members), instance.bytes, instance.root)
                 if key not in cache:
                     cache[key] = Part.of(BY_SIZE[key[0]](*key[1:]))
-                local = round(local_ns(*key[:3], self.costs))
+                local = round(local_ns(instance.name, *key[1:3], self.costs))
                 placed.append((cache[key], members, doors, self.inner[members].copy(), local))
                 self.inner[members] += cache[key].counts
         return self._schedule(placed)
