@@ -194,7 +194,8 @@ def _programs(traced: Calls, costs: CallCosts) -> list[_Program]:
             continue
         computed_ns = row.start_ns - ends[row.rank]
         work = program.work(computed_ns)
-        program.enter(computed_ns, max(row.bytes, row.received_bytes), costs)
+        to_each = len(traced.comms[row.comm]) if row.collective.startswith("Alltoall") else 1
+        program.enter(computed_ns, max(row.bytes, row.received_bytes) // to_each, costs)
         this = (row.call, row.peer, row.bytes, row.tag, row.comm)
         program.alike.setdefault((last[row.rank], this), []).append(work)
         ends[row.rank], last[row.rank] = row.end_ns, this
