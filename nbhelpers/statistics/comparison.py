@@ -127,9 +127,9 @@ def compare(
     Percentile bootstrap, both sides resampled. The interval of the maximum is too narrow, as no
     resample exceeds the largest value seen; so is that of the 99th percentile of fewer than a few
     hundred runs. What is said of mean and variation is judged together (`statistics.claims`), by
-    rounds where there are rounds: at most one comparison in twenty says something false of them. If
-    all runs of one side came before all of the other, drift of the machine is part of the
-    difference, and the verdict says so.
+    rounds where there are rounds: at most one comparison in twenty says something false of them, if
+    what the units add is symmetric and they are independent. If all runs of one side came before
+    all of the other, drift of the machine is part of the difference, and the verdict says so.
 
     Examples
     --------
