@@ -161,7 +161,7 @@ def partly_fixed(random: np.random.Generator) -> pd.DataFrame:
 
 
 def peaks(random: np.random.Generator) -> pd.DataFrame:
-    """The largest of as many samples as the run is long: 36 of 100 tables are explained by it."""
+    """The largest of as many samples as the run is long."""
     _, seconds = slow_times(random)
     largest = [random.exponential(1, (int(200 * one), COUNTERS)).max(axis=0) for one in seconds]
     return table(seconds, np.array(largest))

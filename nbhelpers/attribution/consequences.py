@@ -8,6 +8,7 @@ Without it, where every total and rate is searched, 42 of 43 undisturbed tables 
 
 import numpy as np
 import pandas as pd
+from scipy.special import ndtri
 
 from ..statistics.order import standard_ranks
 from .known_counters import RATE, kind_of
@@ -22,6 +23,8 @@ IN_STEP = 0.98  # correlation with the run time from which a counter is the run 
 CLEAR = 4  # standard errors: a total that changes this clearly is not fixed work
 RISES = 2  # standard errors from which a total is asked why it rises
 FEWEST_COUNTED = 6  # runs with a count, and without, from which its beginning is looked for
+CHANCE = 0.01  # that the largest of that many samples is beyond, in any of the columns
+QUANTILES = (np.arange(200) + 0.5) / 200  # of the run times, for the typical other run
 FIXED_WORK = "fixed work over the run time: the rate falls because the run is longer"
 (
     USABLE,
@@ -35,7 +38,8 @@ FIXED_WORK = "fixed work over the run time: the rate falls because the run is lo
     FALLS,
     ROUNDED,
     FROM_A_LIMIT,
-) = range(11)
+    EXTREME,
+) = range(12)
 REASONS = {
     BOTH: (
         "its total rises and its rate falls, as a longer run alone would have it: as the run time"
@@ -56,6 +60,7 @@ REASONS = {
     ),
     ROUNDED: "a consequence: in each run a multiple of the run time, rounded",
     FROM_A_LIMIT: "a consequence: counts what the run is longer than a limit that slow runs pass",
+    EXTREME: "a consequence, as far as can be told: the largest of more samples is as much larger",
 }
 
 
@@ -105,6 +110,7 @@ class Forms:
         self._judge_rates()
         self._judge_rest()
         self._judge_counts()
+        self._judge_extremes()
         follow = _followers(self.values, self.times) & np.isin(self.codes, (USABLE, ON_THE_LINE))
         self.codes[follow & ~self._jumps] = IN_OTHER_UNITS
 
@@ -165,6 +171,27 @@ class Forms:
             code = _of_time(self.values[:, place], self.times)
             if code != USABLE:
                 self.codes[[place, rates.get(place, place)]] = code
+
+    def _judge_extremes(self) -> None:
+        """The largest of as many samples as a run is long, whatever is sampled: a run of t seconds
+        has a larger one than a run of u with a chance of t / (t + u) (Lehmann 1953).
+        """
+        places = np.flatnonzero((self.values != np.round(self.values)).any(axis=0))  # no counts
+        places = np.setdiff1d(places, [*self.rate, *self.total, *self.alone])
+        asked = [kind_of(self.names[place]) in (None, "total") for place in places]
+        places = places[np.array(asked, bool)]
+        if not places.size or self.times.min() <= 0:
+            return
+        size, others = self.times.size, np.quantile(self.times, QUANTILES)
+        larger = (self.times[:, None] / (self.times[:, None] + others)).mean(axis=1)
+        classes = standard_ranks(self.slow.astype(float)) * np.sqrt(max(size - 1, 0)) / size
+        rows, enough = np.vstack([self.scaled, classes]), -ndtri(CHANCE / places.size)
+        seen = np.abs(rows @ standard_ranks(self.values[:, places]))
+        follows = np.sqrt(12) * (rows @ larger)[:, None]
+        # neither beyond chance with what follows from the length, nor within it without
+        open_ = ((seen - follows).max(axis=0) <= enough) & ((seen + follows).max(axis=0) > enough)
+        open_ &= (seen.max(axis=0) > RISES) & (self.codes[places] == USABLE)
+        self.codes[places[open_]] = EXTREME
 
     def _line(self, totals: np.ndarray, *places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Which totals a longer run alone explains, and which leave the line."""

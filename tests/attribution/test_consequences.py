@@ -90,3 +90,14 @@ def test_what_changes_in_step_with_the_classes_but_not_within_them_is_a_cause():
     runs["clock"] = np.where(slow, 2.3, 3.0) * random.normal(1, 0.01, 160)
     runs["events"] = random.poisson(np.where(slow, 60 * (seconds - 1), 0))
     assert {"clock", "events"} <= set(candidate_columns(runs, slow=slow)[0])
+
+
+def test_the_largest_of_as_many_samples_as_a_run_is_long_is_no_cause():
+    random = np.random.default_rng(7)
+    slow, seconds = slow_times(random, factor=2)
+    lengths = (100 * seconds).astype(int)
+    largest = np.array([random.exponential(1, (length, 12)).max(axis=0) for length in lengths])
+    runs = pd.DataFrame(largest).add_prefix("x").assign(seconds=seconds)
+    assert not explain(runs).found
+    heat = random.normal(60, 3, 160) + 9 * slow  # three standard deviations
+    assert explain(runs.assign(heat=heat)).factors.iloc[0]["factor"] == "heat"
