@@ -209,8 +209,7 @@ def _distribution(dots: pd.DataFrame, part: alt.Parameter, cut: alt.Parameter) -
         y2="to_s:Q",
         tooltip=["count():Q", "from_s:Q", "to_s:Q"],
     )
-    shown = bars.properties(name="distribution", width=110, height=170)
-    return shown.add_params(part, cut)
+    return bars.properties(name="distribution", width=110, height=170).add_params(part, cut)
 
 
 def _time_line(lines: pd.DataFrame, chosen: alt.Parameter) -> alt.Chart:

@@ -59,7 +59,7 @@ def runs_html(session: Session, explanation: "Explanation") -> str:
     """How many runs there are and how they vary; their cutoff and tree; and beside these, where
     there is room, the metric that is looked at.
     """
-    parts = {"0 1 60em": cutoff_html(session, explanation)}
+    parts = {"0 1 60em": cutoff_html(replace(session, node="", mitigation=""), explanation)}
     parts["1 1 28em"] = factor_html(session, explanation)
     beside = (
         f'<div style="flex:{room};max-width:60em">{part}</div>' for room, part in parts.items()
@@ -140,6 +140,7 @@ def claim_html(explanation: "Explanation") -> str:
     return f'<p style="line-height:1.4;max-width:60em">{text}</p>'
 
 
+@lru_cache(maxsize=4)  # another metric changes nothing of it
 def cutoff_html(session: Session, explanation: "Explanation") -> str:
     """The claim, the distribution with its cutoff and tree, and the factors: pale while no null
     claims them, without a tree where the null finds nothing.
