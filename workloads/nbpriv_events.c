@@ -61,28 +61,22 @@ bool is_event_list(const char *value)
     return true;
 }
 
-static int numbers[COUNTED_ONES]; /* until the next boot: the events are the kernel's own */
-
-static int read_numbers(void)
+/* The same until the next boot: the events are the kernel's own. */
+static int number_of(int tracefs, const char *event)
 {
     char path[160], text[32];
-    const int tracefs = numbers[0] ? 0 : enter_tracefs();
-    for (int i = 0; tracefs > 0 && i < COUNTED_ONES; i++) {
-        snprintf(path, sizeof path, "events/%s/id", COUNTED[i]);
-        numbers[i] = read_text(tracefs, path, text, sizeof text) ? -ENOENT : atoi(text);
-    }
-    without_rights();
-    return tracefs < 0 ? tracefs : 0;
+    snprintf(path, sizeof path, "events/%s/id", event);
+    return read_text(tracefs, path, text, sizeof text) ? -ENOENT : atoi(text);
 }
 
 bool is_counted(int64_t number)
 {
-    if (number <= 0 || read_numbers())
-        return false;
-    for (int i = 0; i < COUNTED_ONES; i++)
-        if (numbers[i] == number)
-            return true;
-    return false;
+    const int tracefs = number > 0 ? enter_tracefs() : -1;
+    bool found = false;
+    for (int i = 0; tracefs >= 0 && !found && i < COUNTED_ONES; i++)
+        found = number_of(tracefs, COUNTED[i]) == number;
+    without_rights();
+    return found;
 }
 
 int verb_event(struct request *request)
@@ -92,9 +86,10 @@ int verb_event(struct request *request)
         i++;
     if (i == COUNTED_ONES)
         return refused(request, -EACCES, "it is not on the list of tracepoints");
-    const int error = read_numbers();
-    if (error || numbers[i] < 0)
-        return error ? error : numbers[i];
-    snprintf(request->said, sizeof request->said, "%d", numbers[i]);
+    const int tracefs = enter_tracefs();
+    const int number = tracefs < 0 ? tracefs : number_of(tracefs, COUNTED[i]);
+    if (number < 0)
+        return number;
+    snprintf(request->said, sizeof request->said, "%d", number);
     return 0;
 }
