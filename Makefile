@@ -106,5 +106,5 @@ artifact: $(ENV)
 measure-again:
 	@[ ! -d build/$(NAME)/data ] || { d=build/kept/$(NAME)/$$(date +%FT%H-%M-%S) && mkdir -p build/kept/$(NAME) && mv build/$(NAME) $$d && echo "kept: $$d"; }
 clean:
-	@rm -rf docs/reference build/docs build/bin build/c-parts build/*/notebooks build/*/pages build/*/results build/*/stamps build/*/paper
+	@rm -rf docs/reference build/docs build/bin build/c-parts build/*/notebooks build/*/pages build/*/results build/*/stamps build/*/paper build/*/manifest.json
 	@echo "Data stay: build/*/data, kept"

@@ -27,8 +27,8 @@ MOST_TABLE_BYTES = 512 << 20  # of a table of Parquet, in memory
 # Bytes unpacked for one packed; our data have 3 to 20, and small files may be anything.
 MOST_RATIO, SMALL_BYTES, SMALL_TABLE_BYTES = 50, 8 << 20, 64 << 20
 MOST_COLUMNS = 20_000  # pandas takes seconds for so many, and their square for more
-MOST_YAML_BYTES = 4 << 20
-MOST_YAML_VALUES, MOST_YAML_DEPTH, MOST_YAML_WORD = 100_000, 50, 10_000
+MOST_YAML_BYTES = 256 << 10  # ours have up to 50 KiB
+MOST_YAML_DEPTH, MOST_YAML_WORD = 50, 10_000
 _CHUNK = 1 << 22
 _ROWS = 1 << 16  # of a batch
 _SPARE = 160 << 20
@@ -160,7 +160,7 @@ def read_yaml(path: str | Path, what: str, fast: bool = False) -> Any:
     Raises
     ------
     InputError
-        The file is missing, unreadable, larger than 4 MiB, not YAML, or has too many values (see
+        The file is missing, unreadable, larger than 256 KiB, not YAML, or too deep (see
         `load_yaml`); `what` is its name in the message.
     """
     import yaml
@@ -177,11 +177,13 @@ def load_yaml(text: str, loader_class: Any, path: str | Path, what: str) -> Any:
     Raises
     ------
     InputError
-        More than 100,000 values or 50 levels; an alias.
+        More than 256 KiB or 50 levels; an alias.
     """
     import yaml
 
-    level = values = 0
+    level = 0
+    if len(text) > MOST_YAML_BYTES:
+        raise _too_much(f"the {what} is larger than {MOST_YAML_BYTES:,} bytes", path)
     with suppress(yaml.YAMLError):  # the loader says where
         for event in yaml.parse(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
             if isinstance(event, yaml.AliasEvent):
@@ -190,12 +192,10 @@ def load_yaml(text: str, loader_class: Any, path: str | Path, what: str) -> Any:
             plain = event.value if isinstance(event, yaml.ScalarEvent) and event.implicit[0] else ""
             if len(plain) > MOST_YAML_WORD:  # 1:59:59:… is a number, which takes its square in time
                 raise _too_much(f"the {what} has a word of {len(plain):,} letters", path)
-            values += isinstance(event, (yaml.ScalarEvent, yaml.CollectionStartEvent))
             level += isinstance(event, yaml.CollectionStartEvent)
             level -= isinstance(event, yaml.CollectionEndEvent)
-            if values > MOST_YAML_VALUES or level > MOST_YAML_DEPTH:
-                most = f"{MOST_YAML_VALUES:,} values or {MOST_YAML_DEPTH} levels"
-                raise _too_much(f"the {what} has more than {most}", path)
+            if level > MOST_YAML_DEPTH:
+                raise _too_much(f"the {what} has more than {MOST_YAML_DEPTH} levels", path)
     return yaml.load(text, loader_class)  # nosec B506 (a SafeLoader)
 
 

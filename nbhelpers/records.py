@@ -22,7 +22,6 @@ from pathlib import Path
 from .files import new_aside, open_regular_file, packed, sync_folder, write_atomically, writing
 from .reading import read_bytes
 
-TORN = ".torn"
 SEAL = "seal.json"  # of a campaign: how many records it had when it was complete
 _SUFFIX = re.compile(rb', "crc": "([0-9a-f]{8})", "chain": "([0-9a-f]{16})"\}')
 _SUFFIX_BYTES = len(', "crc": "01234567", "chain": "0123456789abcdef"}')
@@ -77,29 +76,25 @@ class Records:
 def append_record(path: str | Path, record: dict) -> None:
     """Append a record and force it to disk before returning.
 
-    What a crash left of a last line is moved beside the file, to PATH.torn; a packed file is
-    unpacked, and one without checks gets them first.
+    What a crash left of a last line goes: it was never acknowledged. A packed file is unpacked, and
+    one without checks gets them first; as it was, it stays in ``aside/DATE``.
     """
     path = Path(path)
     with writing(path):
         is_new = not path.exists()
         if is_new and packed(path).exists():
             write_atomically(path, read_bytes(packed(path), _WHAT))
-        with _opened(path) as file:
-            size = _close_off(path, file)
+        with FileIO(open_regular_file(path, os.O_RDWR | os.O_APPEND), "ab+") as file:
+            size = _close_off(file)
             chain = _last_chain(file, size)
             if chain is not None:
                 _write_line(file, size, _line(record, chain))
-        if chain is None:
-            _migrate(path)
+        if chain is None:  # of before there were checks, or its last line is damaged
+            write_atomically(new_aside(path.parent) / f"{path.name}.before", path.read_bytes())
+            write_records(path, read(path).rows)
             append_record(path, record)
         elif is_new:
             sync_folder(path.parent)
-
-
-def _opened(path: str | Path) -> FileIO:
-    """A file to read, and to append to."""
-    return FileIO(open_regular_file(path, os.O_RDWR | os.O_APPEND), "ab+")
 
 
 def _write_line(file: FileIO, size: int, line: bytes) -> None:
@@ -112,8 +107,8 @@ def _write_line(file: FileIO, size: int, line: bytes) -> None:
         raise
 
 
-def _close_off(path: Path, file: FileIO) -> int:
-    """Move what a crash left of a last line beside the file; returns the size without it.
+def _close_off(file: FileIO) -> int:
+    """Cut off what a crash left of a last line; returns the size without it.
 
     A whole record that lacks only its line feed stays.
     """
@@ -125,9 +120,6 @@ def _close_off(path: Path, file: FileIO) -> int:
     if _is_whole(whole[begin:]):
         file.write(b"\n")
         return size + 1
-    with _opened(f"{path}{TORN}") as torn:
-        torn.write(whole[begin:] + b"\n")
-        os.fsync(torn.fileno())
     file.truncate(begin)
     return begin
 
@@ -143,16 +135,6 @@ def _last_chain(file: FileIO, size: int) -> str | None:
     tail = os.pread(file.fileno(), _SUFFIX_BYTES + 1, max(0, size - _SUFFIX_BYTES - 1))
     found = _SUFFIX.fullmatch(tail[:-1])
     return found[2].decode() if found else None
-
-
-def _migrate(path: Path) -> None:
-    """Give a file its checks; the file as it was stays in ``aside/DATE``."""
-    found = read(path)
-    place = new_aside(path.parent)
-    write_atomically(place / f"{path.name}.before", path.read_bytes())
-    why = "had no checks" if not found.checked else "had damaged records"
-    write_atomically(place / "why.txt", f"{path.name}: {why}; its records got new ones\n")
-    write_records(path, found.rows)
 
 
 def write_records(path: str | Path, records: Iterable[dict]) -> Path:

@@ -7,6 +7,7 @@ nothing here knows what a stage computes.
 
 import argparse
 import ctypes
+import fcntl
 import json
 import os
 import re
@@ -23,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 from .errors import InputError, NoisebookError, Unavailable
 from .extras import stages as extra_stages
-from .files import digest, disk_error, to_json, write_json
+from .files import digest, disk_error, opened_folder, put_aside, to_json, write_json
 from .loaded import EXTENSION, LIST, digests, modules
 from .measurement.seal import sha256
 from .places import HOME, programs, results, shipped
@@ -40,7 +41,8 @@ if TYPE_CHECKING:
     from .studies.program_study import ProgramStudy
 
 _SET_PARENT_DEATH_SIGNAL = 1  # prctl(2)
-STUDY = "study"  # the manifest of what stands in the folder of a study itself, its profile say
+MANIFEST = "manifest.json"  # of a study: the SHA-256 of every file, by stage
+STUDY = "study"  # in it: what stands in the folder of a study itself, its profile say
 _FOR_PAPER = (".png", ".svg", ".pdf", ".html", ".tex")
 
 
@@ -73,7 +75,7 @@ def write_wanted(profile: str, stages: list[str]) -> str:
     made_from = {stage: _wanted(stage, profile) for stage in stages}
     for stage, wanted in made_from.items():
         _write_if_changed(_stamp(stage, profile, "wanted"), wanted)
-    changed = _changed_files(_stamp(STUDY, profile, "whole"))
+    changed = _changed_files(Study(PAPER, profile).build)
     needs, left = _needs(), list[str]()
     for stage in stages:
         before = needs[stage]
@@ -82,12 +84,16 @@ def write_wanted(profile: str, stages: list[str]) -> str:
     return "\n".join(filter(None, [changed, outlook(profile, left, len(stages))]))
 
 
-def _changed_files(manifest: Path) -> str:
-    """Write the manifest of the study itself anew; say which file is another than in the last."""
-    now, then = whole_digests(manifest.parents[1], STUDY), {}
-    with suppress(InputError):
-        then = read_json(manifest)
-    write_json(manifest, now)
+def _changed_files(build: Path) -> str:
+    """Promise the files of the study itself anew; say which is another than at the last time."""
+    now = whole_digests(build, STUDY)
+    try:
+        then = promised(build).get(STUDY, {})
+    except InputError as error:
+        said = put_aside(build / MANIFEST, error.what)
+        _promise(build, STUDY, now)
+        return said
+    _promise(build, STUDY, now)
     changed = [name for name in now if then.get(name, now[name]) != now[name]]
     return f"Changed since the last time: {', '.join(changed)}" if changed else ""
 
@@ -110,7 +116,7 @@ def _is_stale(stage: str, before: list[str], profile: str) -> bool:
 def _wanted(stage: str, profile: str) -> dict:
     """What a stage would be made from now: of our files, those that its last kernel loaded."""
     stamp = _stamp(stage, profile, "wanted")
-    loaded = _stamped(stamp).get("code", {})
+    loaded = stamped(stamp).get("code", {})
     return {
         "notebook": cells_digest(read_json(notebook_of(stage))),
         "parameters": parameters_of(stage, profile),
@@ -136,15 +142,15 @@ def _measures_with(stage: str, profile: str) -> dict:
 
 
 def _write_if_changed(path: Path, value: dict) -> None:
-    if _stamped(path) != json.loads(to_json(value)):
+    if stamped(path) != json.loads(to_json(value)):
         write_records(path, [value])
 
 
-def _stamped(path: Path) -> dict:
+def stamped(path: Path) -> dict:
     """What a stamp says; nothing where there is none, or it is damaged: its stage runs again."""
     found = read(path)
     if found.checked:
-        return next(iter(found.rows), {})
+        return found.rows[0] if len(found.rows) == 1 and not found.damage else {}
     with suppress(InputError):  # as they were written up to 2026: no checks
         return read_json(path)
     return {}
@@ -154,7 +160,7 @@ def run_stage(stage: str, profile: str) -> Path:
     """Execute a stage's notebook; return its page. A failed stage stays unmade."""
     study, wanted, began = Study(stage, profile), _wanted(stage, profile), time.monotonic()
     notebook = study.build / "notebooks" / f"{stage}.ipynb"
-    _stamp(stage, profile, "whole").unlink(missing_ok=True)  # until its end it promises nothing
+    _promise(study.build, stage, None)  # until its end it promises nothing
     shutil.rmtree(study.results)  # what an older notebook saved there must not reach the paper
     with shown(stage, stage_seconds(stage, profile)), _stage_lock(study):
         wanted["code"] = _execute(stage, notebook, wanted["parameters"])
@@ -162,7 +168,7 @@ def run_stage(stage: str, profile: str) -> Path:
     wanted["code"] |= digests(modules("nbhelpers.page", "nbhelpers.paper"))
     write_json(study.build / "provenance" / f"{stage}.json", _provenance(study, wanted, began))
     _write_if_changed(_stamp(stage, profile, "made"), _made(study))
-    write_json(_stamp(stage, profile, "whole"), whole_digests(study.build, stage))
+    _promise(study.build, stage, whole_digests(study.build, stage))
     _write_if_changed(_stamp(stage, profile, "wanted"), wanted)
     return page
 
@@ -333,8 +339,7 @@ def _stage_lock(study: Study) -> Iterator[None]:
     alone = record_of(study.stage).get("measures", False) and waits
     with ExitStack() as stack:
         try:
-            doing = f"stage {study.stage}"
-            stack.enter_context(measuring(exclusive=alone, wait=waits, doing=doing))
+            stack.enter_context(measuring(exclusive=alone, wait=waits))
         except Unavailable:
             if waits:
                 raise
@@ -380,8 +385,28 @@ def whole_digests(build: Path, stage: str) -> dict[str, str]:
     paths = [build / folder / f"{stage}{suffix}" for folder, suffix in singles]
     paths += [path for folder in folders for path in folder.rglob("*")]
     paths = list(build.iterdir()) if stage == STUDY else paths
-    files = [path for path in sorted(paths) if path.is_file() and path.name != ".lock"]
+    files = [path for path in sorted(paths) if path.is_file()]
+    files = [path for path in files if path.name not in (".lock", MANIFEST)]
     return {path.relative_to(build).as_posix(): sha256(path) for path in files}
+
+
+def promised(build: Path) -> dict[str, dict[str, str]]:
+    """The manifest of a study: of each stage, and of the `STUDY` itself, its `whole_digests`. Up to
+    2026 there was a file for each.
+    """
+    if (build / MANIFEST).exists():
+        return read_json(build / MANIFEST)
+    before = {path.stem: read_json(path) for path in (build / "stamps").glob("*.whole")}
+    return {stage: then for stage, then in before.items() if set(then) != {"results", "data"}}
+
+
+def _promise(build: Path, stage: str, digests: dict[str, str] | None) -> None:
+    """Bring the manifest up to date, as one of the stages that may run at the same time."""
+    with opened_folder(build) as turn:
+        fcntl.flock(turn, fcntl.LOCK_EX)
+        whole = promised(build)
+        whole.pop(stage, None)
+        write_json(build / MANIFEST, whole if digests is None else whole | {stage: digests})
 
 
 def is_hidden(path: Path) -> bool:

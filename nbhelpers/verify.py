@@ -6,10 +6,10 @@ Owns `noisebook verify`: what is checked, and what is said of it. Nothing is cha
 import os
 import subprocess
 import zipfile
-from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from .artifact.unpack import checked_files, opened
@@ -17,7 +17,7 @@ from .errors import InputError, NoisebookError
 from .measurement.seal import FILES, broken_promises
 from .reading import read_json, refusing
 from .records import SEAL, read
-from .stages import STUDY, folder_digest, is_hidden, whole_digests
+from .stages import MANIFEST, STUDY, is_hidden, promised, stamped, whole_digests
 
 WHOLE, DAMAGED = "whole", "damaged"
 
@@ -76,9 +76,12 @@ def examine(path: str | Path) -> list[Finding]:
         if "aside" not in note.relative_to(path).parts:
             name = note.parent.relative_to(path).as_posix()
             findings.append(_judged(path.name if name == "." else name, _campaign, note.parent))
-    for stamp in sorted((path / "stamps").glob("*.whole")):
-        what = "the study itself" if stamp.stem == STUDY else f"stage {stamp.stem}"
-        findings.append(_judged(what, _stage, stamp))
+    stages = [MANIFEST]
+    with suppress(NoisebookError, TypeError):
+        stages = sorted(promised(path))
+    for stage in stages:
+        what = {STUDY: "the study itself", MANIFEST: MANIFEST}.get(stage, f"stage {stage}")
+        findings.append(_judged(what, partial(_stage, stage), path))
     if findings and (path / "stamps").is_dir():
         findings.append(_judged("stamps", _stamps, path / "stamps"))
     if not findings:
@@ -120,13 +123,11 @@ def _signature(path: Path) -> tuple[list[str], str]:
         return [], "signed, which only ssh-keygen could check"
     if not checked.startswith("Good"):
         return [f"{signature.name} is no signature of it"], ""
-    key = checked.rpartition(" key ")[2]
-    names = _keygen(path, "find-principals", "-s", signature, "-f", signers)
-    for name in names.split():
-        options = ("-n", "noisebook", "-s", signature, "-f", signers)
-        if _keygen(path, "verify", "-I", name, *options).startswith("Good"):
-            return [], f"signed by {name}, key {key}"
-    return [], f"signed by somebody unknown, key {key}"
+    how = ("-n", "noisebook", "-s", signature, "-f", signers)
+    names = _keygen(path, "find-principals", *how[2:]).split()
+    good = (name for name in names if _keygen(path, "verify", "-I", name, *how).startswith("Good"))
+    signer, key = next(good, "somebody unknown"), checked.rpartition(" key ")[2]
+    return [], f"signed by {signer}, key {key}"
 
 
 def _keygen(path: Path, *words: object) -> str:
@@ -138,13 +139,9 @@ def _keygen(path: Path, *words: object) -> str:
     return ""
 
 
-def _stage(stamp: Path) -> tuple[list[str], str]:
+def _stage(stage: str, build: Path) -> tuple[list[str], str]:
     """All its files are those of its last execution, by their digests, and no other."""
-    build, then = stamp.parents[1], read_json(stamp)
-    if set(then) == {"results", "data"}:  # as they were written up to 2026: a digest a folder
-        now = {what: folder_digest(build / what / stamp.stem) for what in then}
-    else:
-        now = whole_digests(build, stamp.stem)
+    then, now = promised(build)[stage], whole_digests(build, stage)
     wrong = [
         f"{name} is missing" if name not in now else f"{name} was changed"
         for name, digest in then.items()
@@ -160,12 +157,7 @@ def _stamps(folder: Path) -> tuple[list[str], str]:
     none.
     """
     paths = sorted([*folder.glob("*.made"), *folder.glob("*.wanted")])
-    wrong = []
-    for path in paths:
-        found = read(path)
-        said = [one.what for one in found.damage] or [f"{len(found.rows)} records, and had 1"]
-        if found.checked and (found.damage or len(found.rows) != 1):
-            wrong.append(f"{path.name}: {said[0]}")
+    wrong = [f"{path.name} is damaged" for path in paths if not stamped(path)]
     return wrong, f"{len(paths)}, each as it was written"
 
 
@@ -188,9 +180,6 @@ def _wrong_records(folder: Path) -> Iterator[str]:
     for name, records in zip(FILES, (runs, series), strict=True):
         for one in records.damage:
             yield f"{name}, line {one.line}: {one.what}"
-    numbers = Counter(row["run"] for row in runs.rows if isinstance(row.get("run"), int))
-    for number in sorted(number for number, times in numbers.items() if times > 1):
-        yield f"run {number} is there more than one time"
     # A crash may leave the series of a run that was not recorded: only runs want theirs.
     printed = {row["run"] for row in series.rows}
     for row in runs.rows:

@@ -37,7 +37,7 @@ EXPLAINED = {
     "artifact/names.py parquet.read_table": "as above",
     "artifact/unpack.py zipfile.ZipFile": "bounds each entry and their sum itself",
     "machine/description.py gzip.decompress": "the kernel's own configuration",
-    "machine/guardian.py json.load": "our own journal; the guardian imports nothing of ours",
+    "machine/guardian.py json.load": "our own journal, whose owner is checked",
     "tracing/netgauge.py pd.read_csv": "text that was read before",
 }
 

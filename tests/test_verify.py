@@ -13,8 +13,9 @@ import pytest
 from nbhelpers.errors import InputError
 from nbhelpers.files import write_atomically, write_json
 from nbhelpers.measurement import Attachment, Campaign, Cell, measure
+from nbhelpers.reading import read_json
 from nbhelpers.records import write_records
-from nbhelpers.stages import STUDY, folder_digest, whole_digests
+from nbhelpers.stages import MANIFEST, STUDY, _changed_files, _promise, whole_digests
 from nbhelpers.verify import DAMAGED, WHOLE, examine, report
 from nbhelpers.workloads import program
 
@@ -142,7 +143,7 @@ def test_any_changed_bit_of_any_file_of_a_study_is_found(measured: Path, tmp_pat
         write_atomically(study / name, "some text")
     write_records(study / f"stamps/{stage}.wanted", [{"code": {}}])
     for name in (stage, STUDY):
-        write_json(study / f"stamps/{name}.whole", whole_digests(study, name))
+        _promise(study, name, whole_digests(study, name))
     assert {finding.state for finding in examine(study)} == {WHOLE}
     for path in (one for one in study.rglob("*") if one.is_file() and one.stat().st_size):
         before = path.read_bytes()
@@ -154,24 +155,28 @@ def test_any_changed_bit_of_any_file_of_a_study_is_found(measured: Path, tmp_pat
         path.write_bytes(before)
     stamp = study / f"stamps/{stage}.wanted"
     before = stamp.read_bytes()
-    for content, said in (b"", "0 records, and had 1"), (2 * before, "what stood before it"):
+    for content in b"", 2 * before:
         stamp.write_bytes(content)
         [wrong] = [finding for finding in examine(study) if finding.state == DAMAGED]
-        assert wrong.what == "stamps" and f"{stamp.name}: {said}" in wrong.found
+        assert (wrong.what, wrong.found) == ("stamps", f"{stamp.name} is damaged")
     stamp.write_bytes(before)
     (study / "paper/more.html").write_text("")
     assert "1 of 4 are damaged" in report(examine(study))
     assert "paper/more.html was added" in report(examine(study))
 
 
-def test_the_digests_of_folders_of_an_older_study_are_read(measured: Path) -> None:
-    study = measured.parents[2]
-    digests = {what: folder_digest(study / what / "10-stage") for what in ("results", "data")}
-    write_json(study / "stamps/10-stage.whole", digests)
+def test_a_study_of_before_there_was_one_manifest_is_read(measured: Path, tmp_path: Path) -> None:
+    study, stage = tmp_path / "study", "10-stage"
+    shutil.copytree(measured.parents[2], study)
+    write_json(study / f"stamps/{stage}.whole", whole_digests(study, stage))
     assert {finding.state for finding in examine(study)} == {WHOLE}
-    write_json(study / "stamps/10-stage.whole", digests | {"data": "0"})
+    _promise(study, STUDY, whole_digests(study, STUDY))
+    (study / "data" / stage / "more").touch()
     [wrong] = [finding for finding in examine(study) if finding.state == DAMAGED]
-    assert (wrong.what, wrong.found) == ("stage 10-stage", "data was changed")
+    assert (wrong.what, wrong.found) == (f"stage {stage}", f"data/{stage}/more was added")
+    (study / MANIFEST).write_text("{")
+    assert "manifest.json was put aside" in _changed_files(study)
+    assert read_json(study / MANIFEST) == {STUDY: whole_digests(study, STUDY)}
 
 
 @pytest.mark.skipif(not shutil.which("ssh-keygen"), reason="no OpenSSH here")
