@@ -83,7 +83,7 @@ def measure_overheads(path: str | Path | None = None, again: bool = False) -> Ov
         return cached or Overheads()
     state = machine_state()
     try:
-        with measuring(doing="overheads of the injector"):
+        with measuring():
             found = _of_each_kind(core_kinds())
     except (Unavailable, RunError):
         return Overheads()

@@ -73,7 +73,7 @@ def _bias(costs: Overheads) -> str:
     global _last_check_s
     _last_check_s = time.monotonic()
     try:
-        with measuring(doing="a check of the injector's overheads"):
+        with measuring():
             found = [bias_of(own, replayed_costs(own.cpu, 0, CHECKED)) for own in costs.kinds]
     except (Unavailable, RunError):
         return ""

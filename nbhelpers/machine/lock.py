@@ -11,13 +11,11 @@ import fcntl
 import os
 import pwd
 import re
-import sys
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from ..errors import NoisebookError, Unavailable
+from ..errors import NoisebookError, Unavailable, printable
 from ..progress import task
 from . import kernel
 from ._watch import state_folder
@@ -25,7 +23,6 @@ from ._watch import state_folder
 INHERITED = "NOISEBOOK_LOCK"
 COMMON = "/sys/devices/system/cpu"  # what is shared; each user can lock it, and none can take it
 PATIENCE_S = 7200.0  # no stage takes longer
-_LONGEST = 300  # bytes of a signature
 _SOMEBODY = "another measurement"
 _WHY = "two measurements at the same time would disturb each other"
 
@@ -34,7 +31,6 @@ _WHY = "two measurements at the same time would disturb each other"
 def measuring(
     exclusive: bool = True,
     wait: bool = True,
-    doing: str = "",
 ) -> Iterator[str]:
     """Hold the machine's measuring lock for the length of a `with` block.
 
@@ -49,8 +45,6 @@ def measuring(
         analyse, too.
     wait
         Wait until the lock is free (asleep, no polling; shown as progress), else raise.
-    doing
-        What the lock is held for; shown to those who wait.
 
     Raises
     ------
@@ -70,18 +64,23 @@ def measuring(
         yield beside
         return
     with contextlib.ExitStack() as stack:
-        beside = _take_both(stack, fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH, wait, doing)
+        beside = _take_both(stack, fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH, wait)
         os.environ[INHERITED] = f"{wanted}: {beside}"
         stack.callback(os.environ.pop, INHERITED, None)
         yield beside
 
 
-def _take_both(stack: contextlib.ExitStack, kind: int, wait: bool, doing: str) -> str:
+def _take_both(stack: contextlib.ExitStack, kind: int, wait: bool) -> str:
     """Take this user's lock, then that of all users; beside whom this user measures, if at all."""
-    own, beside, in_vain = _private(), "", b""
-    common = -1 if os.environ.get("NOISEBOOK_STATE") else _common()
+    beside, in_vain = "", b""
+    own = common = -1
+    with contextlib.suppress(NoisebookError):  # it may lie in a home that several machines share
+        place = state_folder() / f"measuring-{os.uname().nodename}.lock"
+        own = _opened(place, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW)
+    if not os.environ.get("NOISEBOOK_STATE"):
+        common = _opened(COMMON, os.O_RDONLY | os.O_DIRECTORY)
     if own >= 0:
-        in_vain = os.pread(own, _LONGEST, _LONGEST)
+        in_vain = os.pread(own, 100, 0)
         if _take(own, kind, wait):
             own = -1
         else:
@@ -101,30 +100,17 @@ def _take_both(stack: contextlib.ExitStack, kind: int, wait: bool, doing: str) -
             fix="name a folder of yours: NOISEBOOK_STATE=FOLDER",
         )
     if own >= 0:
-        _sign(own, doing, in_vain)
+        with contextlib.suppress(OSError):
+            os.ftruncate(own, 0)
+            os.pwrite(own, in_vain, 0)
     return beside
 
 
-# ---- where they lie ------------------------------------------------------------------------------
-
-
-def _private() -> int:
-    """This user's lock on this machine, open; nobody else can open it. −1: there is no place."""
-    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
-    with contextlib.suppress(OSError, NoisebookError):
-        # the folder may be a home that several machines share
-        return os.open(state_folder() / f"measuring-{os.uname().nodename}.lock", flags, 0o600)
-    return -1
-
-
-def _common() -> int:
-    """The lock of all users, open; −1: this machine has none."""
+def _opened(place: str | Path, flags: int) -> int:
+    """A lock, open; nobody else can open one that it makes. −1: there is none."""
     with contextlib.suppress(OSError):
-        return os.open(COMMON, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        return os.open(place, flags | os.O_CLOEXEC, 0o600)
     return -1
-
-
-# ---- holding -------------------------------------------------------------------------------------
 
 
 def _take(handle: int, kind: int, wait: bool, in_vain: bytes | None = None) -> str:
@@ -180,42 +166,22 @@ def _release(handle: int) -> None:
     os.close(handle)
 
 
-def _sign(handle: int, doing: str, in_vain: bytes) -> None:
-    """Write down who holds the lock, and after that for whom this user has waited in vain."""
-    purpose = (doing or " ".join(sys.argv))[:80]
-    line = f"process {os.getpid()} ({purpose}) since {time.strftime('%H:%M')}\n"
-    text = line.encode(errors="replace")[:_LONGEST].ljust(_LONGEST) + in_vain
-    with contextlib.suppress(OSError):
-        os.pwrite(handle, text, 0)  # whole before it is cut: who reads in between sees a name
-        os.ftruncate(handle, len(text))
-
-
 def _holder(handle: int) -> str:
-    """Who holds the lock, process and user as the kernel has them; what for stands in a file of
-    one's own.
-    """
-    signed, holders = "", _holders(os.fstat(handle).st_ino)
-    with contextlib.suppress(IsADirectoryError):
-        signed = os.pread(handle, _LONGEST, 0).decode(errors="replace").partition("\n")[0]
-    signer = re.match(r"process (\d+) ", signed)
-    if signer and signer[1] in (holders or os.listdir("/proc")):
-        return f"{signed} of {_user(signer[1])}"
-    return f"process {holders[0]} of {_user(holders[0])}" if holders else _SOMEBODY
-
-
-def _holders(inode: int) -> list[str]:
-    """Processes that hold a flock on a file, as far as they are seen from here."""
+    """Who holds the lock, as the kernel has it: process, command and user."""
+    locked = f":{os.fstat(handle).st_ino}"
     rows = map(str.split, Path("/proc/locks").read_text().splitlines())
-    return [row[4] for row in rows if row[1] == "FLOCK" and row[5].endswith(f":{inode}")]
+    for pid in [row[4] for row in rows if row[1] == "FLOCK" and row[5].endswith(locked)]:
+        with contextlib.suppress(OSError):  # it has ended, or is not seen from here
+            words = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ")
+            command = printable(words[:80].decode(errors="replace")).strip()
+            user: str | int = os.stat(f"/proc/{pid}").st_uid
+            with contextlib.suppress(KeyError):
+                user = pwd.getpwuid(int(user)).pw_name
+            return f"process {pid} ({command}) of user {user}"
+    return _SOMEBODY
 
 
 def _maker(holder: str) -> bytes:
     """Process and start time of who holds the lock; empty for one that is not seen from here."""
     found = re.match(r"process (\d+) ", holder)
     return f"{found[1]} {kernel.start_time(int(found[1]))}".encode() if found else b""
-
-
-def _user(pid: str) -> str:
-    with contextlib.suppress(OSError, KeyError):
-        return f"user {pwd.getpwuid(os.stat(f'/proc/{pid}').st_uid).pw_name}"
-    return "another user"

@@ -61,7 +61,7 @@ def cached_value(
                 fix="run the stage that measures it: make paper",
             )
         with (
-            measuring(doing=description),
+            measuring(),
             task(f"measuring for the cache: {description}", urgent=True),
         ):
             value = find()

@@ -173,7 +173,7 @@ def decide(
             f"{pairs} pairs are too few for any answer", fix=f"at least {2 * FIRST_QUADS}"
         )
     duel = Duel(folder, old, new, FIRST_QUADS, _coin(folder) if seed is None else seed)
-    with measuring(doing="a comparison of two sides"), task(_TASK, pairs, "pairs") as shown:
+    with measuring(), task(_TASK, pairs, "pairs") as shown:
         until = time.monotonic() + seconds  # not of waiting until the machine is free
         watch = _Watch(ConfidenceSequence(margin, level), until, shown)
         runs = finished(duel.run())
