@@ -25,6 +25,12 @@ def run_python(
     )
 
 
+def mounted() -> list[tuple[str, str]]:
+    """What is mounted, as (place, type)."""
+    rows = Path("/proc/self/mounts").read_text().splitlines()
+    return [(place, kind) for _, place, kind, *_ in map(str.split, rows)]
+
+
 def run(*words: object, **options) -> subprocess.CompletedProcess:
     """A command that has ended, with both its outputs as text."""
     return subprocess.run([str(word) for word in words], capture_output=True, text=True, **options)

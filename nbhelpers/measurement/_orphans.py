@@ -1,25 +1,18 @@
-"""Processes that a run leaves behind and no control group holds: found by their process group and
-the mark in their environment, killed and reaped.
+"""Processes that a run leaves behind and no control group holds: they become children of this
+process, and are killed and reaped.
 
 Owns being the parent of orphans, and that SIGTERM ends this process only after the cleaning up.
 """
 
 import ctypes
 import os
-import re
 import signal
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 from ..machine.kernel import passing_over
-from ..machine.run_groups import living
 
-MARK = "NOISEBOOK_RUN"
-_ENTRY = f"{MARK}=".encode()
-_PIDS = os.stat("/proc/self/ns/pid").st_ino
-_OURS = re.compile(rf"{_PIDS}\.(\d+)\.\d+")  # a mark: whose pid is seen from here
 _SET_CHILD_SUBREAPER, _GET_CHILD_SUBREAPER = 36, 37
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -52,40 +45,19 @@ def kill_and_reap(pid: int) -> bool:
     return True
 
 
-def belongs_to_run(pid: int, leader: int, mark: str) -> bool:
-    """Whether an adopted child comes from a run: by its process group, the mark in its environment,
-    or, dead and with no mark to read, its foreign session.
+def belongs_to_run(pid: int, leader: int, held: bool) -> bool:
+    """Whether an adopted child comes from a run: by the process group of its leader or, dead, its
+    foreign session. Where no control group holds the run (`held`), also by any process group but
+    ours; what other threads start meanwhile in a group of its own is taken for the run's.
     """
     with passing_over(), open(f"/proc/{pid}/stat") as file:
         state, _, group, session = file.read().rpartition(")")[2].split()[:4]
         return (
             int(group) == leader
-            or (mark != "" and mark_of(pid) == mark)
             or (state == "Z" and int(session) != os.getsid(0))
+            or (not held and int(group) != os.getpgrp())
         )
     return False
-
-
-def mark_of(pid: int) -> str:
-    """The mark in a process's environment; "" without one."""
-    with passing_over(), open(f"/proc/{pid}/environ", "rb") as file:
-        for entry in file.read().split(b"\0"):
-            if entry.startswith(_ENTRY):
-                return os.fsdecode(entry.removeprefix(_ENTRY))
-    return ""
-
-
-def new_mark() -> str:
-    """The mark of one run: the namespace that this process's pid is of, the pid, and a number."""
-    return f"{_PIDS}.{os.getpid()}.{time.monotonic_ns()}"
-
-
-def abandoned() -> list[int]:
-    """Living processes of runs whose harness is dead, wherever it measured."""
-    marks = {pid: mark_of(pid) for pid in map(int, filter(str.isdigit, os.listdir("/proc")))}
-    owners = {mark: _OURS.fullmatch(mark) for mark in marks.values()}
-    dead = {mark for mark, own in owners.items() if own and not living([int(own[1])])}
-    return [pid for pid, mark in marks.items() if mark in dead - {os.environ.get(MARK)}]
 
 
 @contextmanager

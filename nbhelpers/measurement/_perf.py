@@ -62,8 +62,7 @@ def _tracepoint(name: str) -> int:
     """The number of a tracepoint, the same until the next boot."""
     path = f"events/{name.replace(':', '/')}/id"
     try:
-        with kernel.file_system(kernel.TRACEFS) as folder:
-            return int(Path(folder, path).read_text())
+        return int(Path(kernel.file_system(kernel.TRACEFS), path).read_text())
     except PermissionError:
         return privileged.tracepoint(*name.split(":", 1))
 

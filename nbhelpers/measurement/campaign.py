@@ -28,7 +28,7 @@ from ..machine import measuring, run_groups, settings
 from ..progress import task
 from ..workloads import Workload, as_workload
 from ._identity import FORMAT, cell_identity
-from ._orphans import abandoned, cleaned_up_on_sigterm
+from ._orphans import cleaned_up_on_sigterm
 from ._plan import first_rounds, missing_runs
 from ._store import Store
 from .attachment import Attachment
@@ -333,11 +333,10 @@ class Campaign:
 
     def _hold_machine(self, stack: ExitStack) -> None:
         """Hold the machine to the end of `stack`, with a control group for the runs, which our
-        guardian ends if this process is killed. Where there can be none, what a crash of ours left
-        running is sought by its mark.
+        guardian ends if this process is killed. Where there can be none, what has left the process
+        group of its run outlives a killed process of ours: the doctor says so.
         """
-        doing = f"measuring {self._store.folder or 'in memory'}"
-        self._beside = stack.enter_context(measuring(doing=doing))
+        self._beside = stack.enter_context(measuring())
         self._group = None
         if path := run_groups.path(f"campaign-{next(_numbers)}"):
             try:
@@ -346,13 +345,9 @@ class Campaign:
                 self._machine_notes.append(f"{error.what}; {UNGUARDED}")
             else:
                 self._machine_notes += change.repaired
-                run_groups.limit_processes(path)
                 self._group = path
         if self._group is None:
             self._repair()
-            with suppress(OSError):  # another user's
-                for name in run_groups.end(abandoned).values():
-                    self._machine_notes.append(f"ended: {name}, left running by a killed process")
 
     def _repair(self) -> None:
         """Put back what dead processes left; nothing can be left where no journal can be."""

@@ -18,7 +18,6 @@ import pytest
 from nbhelpers.errors import InputError, RunError
 from nbhelpers.machine import run_groups
 from nbhelpers.measurement import Attachment, Campaign, Cell, calibrate, finished
-from nbhelpers.measurement._orphans import abandoned
 from nbhelpers.measurement.table import runs_table
 from nbhelpers.records import read_records
 from nbhelpers.workloads import nbody, program
@@ -162,43 +161,6 @@ def test_a_campaign_without_a_guardian_says_so(tmp_path, monkeypatch):
     table = quick(tmp_path / "c", runs=1).run()
     assert set(table["status"]) == {"ok"} and not list(tmp_path.glob("state/*.journal"))
     assert any("guardian process did not start" in note for note in table.attrs["notes"])
-
-
-def test_what_a_killed_harness_left_running_is_found(tmp_path):
-    """By its environment, where there is no control group; what a living one started goes on."""
-    script = f"""
-        from nbhelpers.machine import run_groups
-        from nbhelpers.measurement import *
-        from nbhelpers.workloads import program
-        run_groups._base = lambda pid: ""
-        class Printer(Attachment):
-            def released(self, t0_ns): print(flush=True)
-        hidden = "setsid sleep 65"
-        workload = program(["sh", "-c", "test -e {tmp_path}/on || " + hidden])
-        Campaign({str(tmp_path / "c")!r}, [Cell("a", workload, attachments=[Printer()])], 1).run()
-    """
-    command = [sys.executable, "-c", textwrap.dedent(script)]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=REPOSITORY)
-    process.stdout.readline()
-    pids = lambda: map(int, filter(str.isdigit, os.listdir("/proc")))  # noqa: E731
-    while not (left := [pid for pid in pids() if _command(pid) == b"sleep\x0065\x00"]):
-        pass
-    assert not abandoned()
-    process.kill()
-    process.communicate()
-    while len(abandoned()) > 1:  # the shell dies with the harness, a moment later
-        pass
-    assert abandoned() == left, "it should outlive the harness, else this test shows nothing"
-    (tmp_path / "on").touch()
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, cwd=REPOSITORY)
-    assert not _command(left[0]) and not abandoned()
-
-
-def _command(pid: int) -> bytes:
-    try:
-        return Path(f"/proc/{pid}/cmdline").read_bytes()
-    except OSError:
-        return b""
 
 
 def test_an_interrupt_in_the_middle_keeps_what_is_finished(tmp_path):

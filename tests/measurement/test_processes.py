@@ -21,6 +21,7 @@ from nbhelpers.workloads import nbody, program
 
 from ..absent import NOBODY
 from ..machine.conftest import eventually
+from ..processes import mounted
 
 pytestmark = pytest.mark.usefixtures("binaries", "nothing_left")
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -81,9 +82,8 @@ def state(tmp_path, monkeypatch):
 # ---- while the harness lives ---------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("way", "grouped"), [*((way, True) for way in HIDING), ("new session", False)]
-)
+@with_and_without
+@pytest.mark.parametrize("way", HIDING)
 def test_what_hides_is_found_killed_and_named(way, grouped, monkeypatch):
     _use(grouped, monkeypatch)
     seconds = length()
@@ -177,22 +177,6 @@ def test_what_other_threads_start_meanwhile_is_left_alone():
     finally:
         others[0].kill()
         others[0].wait()
-
-
-@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
-def test_processes_are_limited_where_the_controller_is_handed_on():
-    mounts = [place for place, kind in kernel.mounts() if kind in ("cgroup", "cgroup2")]
-    tops = [place for place in mounts if os.path.isdir(place) and "pids" in os.path.basename(place)]
-    if not tops:
-        pytest.skip("no controller of processes is mounted")
-    folder = Path(tops[0], kernel.owned_name("pids"))
-    folder.mkdir()
-    try:
-        run_groups.limit_processes(str(folder))
-        threads = int(Path("/proc/sys/kernel/threads-max").read_text())
-        assert int((folder / "pids.max").read_text()) == min(32768, threads // 2)
-    finally:
-        folder.rmdir()
 
 
 AS_USER = """
@@ -366,7 +350,7 @@ with settings.make_folder(folder):
 @pytest.mark.parametrize("kind", ["cgroup", "cgroup2"])
 def test_a_mitigations_group_goes_with_the_processes_that_hold_it(kind, state):
     """Version 1 as well: there is no cgroup.kill."""
-    places = [place for place, one in kernel.mounts() if one == kind]
+    places = [place for place, one in mounted() if one == kind]
     places = [place for place in places if os.access(f"{place}/cgroup.procs", os.W_OK)]
     places = [place for place in places if not place.endswith("cpuset")]  # it wants CPUs first
     if not places:
