@@ -61,11 +61,10 @@ def fair_server() -> FairServer:
     """Read what the kernel reserves for ordinary tasks now."""
     release = tuple(int(part) for part in re.findall(r"\d+", platform.release())[:2])
     try:
-        with kernel.file_system(DEBUGFS) as debugfs:
-            budgets = {
-                _cpu(path): (int(path.read_text()), int(path.with_name("period").read_text()))
-                for path in sorted(Path(debugfs).glob(BUDGETS))
-            }
+        budgets = {
+            _cpu(path): (int(path.read_text()), int(path.with_name("period").read_text()))
+            for path in sorted(Path(kernel.file_system(DEBUGFS)).glob(BUDGETS))
+        }
     except (OSError, ValueError) as error:
         why = f"cannot read it: {getattr(error, 'strerror', None) or error}"
         return FairServer(release >= SINCE, {}, why)
@@ -94,7 +93,8 @@ def fair_server_lifted() -> Iterator[tuple[str, ...]]:
         Debugfs cannot be used, the kernel does not let the budget be set, or somebody else holds
         it; nothing is changed then.
     """
-    with settings.explained("cannot use debugfs", DEBUGFS), kernel.file_system(DEBUGFS) as debugfs:
+    with settings.explained("cannot use debugfs", DEBUGFS):
+        debugfs = kernel.file_system(DEBUGFS)
         files = [DEBUGFS + str(path).removeprefix(debugfs) for path in Path(debugfs).glob(BUDGETS)]
     with settings.apply(dict.fromkeys(sorted(files), 0)) as change:
         yield tuple(made["path"] for made in change.changes)

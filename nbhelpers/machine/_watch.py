@@ -8,6 +8,7 @@ import contextlib
 import errno
 import functools
 import os
+import shlex
 import stat
 import subprocess
 import sys
@@ -19,14 +20,14 @@ from ..errors import SettingError
 from . import guardian, kernel, privileged
 
 ROOTS = Path("/run/noisebook")
-_SPARE = "noisebook-{}"
+_SPARE = "noisebook-{}-"
 
 
 def state_folder() -> Path:
     """Where the journals are, for their owner to write: $NOISEBOOK_STATE; for root /run/noisebook;
     else in the home. What is changed must be put back after its user has logged out, too, when
-    $XDG_RUNTIME_DIR is gone: that one comes next. Last come temporary files: somebody else may have
-    made a folder of our name there, so that it then gets a new one.
+    $XDG_RUNTIME_DIR is gone: that one comes next. Last comes a folder among temporary files whose
+    name is drawn, so that nobody else has it.
 
     Raises
     ------
@@ -36,13 +37,11 @@ def state_folder() -> Path:
     for folder in _state_candidates():
         with contextlib.suppress(OSError):
             folder.mkdir(mode=0o755, parents=True, exist_ok=True)
-            # among temporary files no link is followed: anybody may lay one there
-            linked = folder.parent != Path(tempfile.gettempdir())
-            if is_ours(folder, stat.S_IWOTH, linked):
+            if _is_ours(folder):
                 return folder
     if not os.environ.get("NOISEBOOK_STATE"):
         with contextlib.suppress(OSError):
-            return Path(tempfile.mkdtemp(prefix=f"{_SPARE.format(os.geteuid())}-"))
+            return Path(tempfile.mkdtemp(prefix=_SPARE.format(os.geteuid())))
     raise SettingError(
         "there is no folder for the journal of changed settings",
         where=folder,
@@ -51,79 +50,54 @@ def state_folder() -> Path:
     )
 
 
-def is_ours(folder: Path, forbidden: int, linked: bool = False) -> bool:
-    """Whether a folder is this user's to write, with none of the forbidden permissions; `linked`:
-    perhaps by a link.
-    """
-    found = os.stat(folder, follow_symlinks=linked)
-    return (
-        stat.S_ISDIR(found.st_mode)
-        and found.st_uid == os.geteuid()
-        and not found.st_mode & forbidden
-        and os.access(folder, os.W_OK | os.X_OK)
-    )
+def _is_ours(folder: Path) -> bool:
+    """Whether it is a folder of this user's, which not everybody may write; no link is followed."""
+    found = folder.lstat()
+    mine = stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid()
+    return mine and not found.st_mode & stat.S_IWOTH and os.access(folder, os.W_OK | os.X_OK)
 
 
 def _state_candidates() -> list[Path]:
     if named := os.environ.get("NOISEBOOK_STATE"):
-        return [Path(named).absolute()]
+        return [Path(named).resolve()]
     parents = [os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")]
     parents += filter(None, [os.environ.get("XDG_RUNTIME_DIR")])
-    spare = Path(tempfile.gettempdir()) / _SPARE.format(os.geteuid())
     return [
         *([ROOTS] if os.geteuid() == 0 else []),
         *(Path(parent) / "noisebook" for parent in parents),
-        *(spare, *sorted(spare.parent.glob(f"{spare.name}-*"))),
+        *sorted(Path(tempfile.gettempdir()).glob(_SPARE.format(os.geteuid()) + "*")),
     ]
 
 
 # ---- our journal and its guardian ----------------------------------------------------------------
 
 
-class Watched:
-    """The journal of this process, and the guardian that runs while the journal names a change."""
+class Watched(guardian.Journal):
+    """The journal of this process, and the guardian that runs while it names a change."""
 
     def __init__(self, folder: Path):
+        owner = kernel.identity(os.getpid())
+        name = f"{owner['pid']}-{owner['started']:020d}.journal"
+        super().__init__(folder / name, owner)
         self.folder = folder
         self.process: subprocess.Popen[bytes] | None = None
-        owner = kernel.identity(os.getpid())
-        self.journal = guardian.Journal(
-            str(folder / f"{owner['pid']}-{owner['started']:020d}.journal"), owner
-        )
 
     def guard(self) -> None:
         """Start a guardian if none watches, or if it was killed."""
         if self.process is None or self.process.poll() is not None:
-            self.process = start_guardian(Path(self.journal.path))
+            self.process = start_guardian(Path(self.path))
 
-    def relax(self) -> None:
-        """Dismiss the guardian if nothing is left to guard."""
-        if not self.journal.changes:
+    def save(self) -> None:
+        """Bring the file up to date; dismiss the guardian if nothing is left to guard."""
+        if not self.changes:
             process, self.process = self.process, None
             dismiss(process)
-
-
-@contextlib.contextmanager
-def journalling(folder: Path) -> Iterator[None]:
-    """An error of the disk becomes a SettingError: nothing may be changed then."""
-    try:
-        yield
-    except OSError as error:
-        raise SettingError(
-            f"the journal of changed settings cannot be written: {error.strerror}",
-            where=folder,
-            why="without it nothing could be put back after a crash, so nothing was changed",
-            fix=f"see what is wrong there: df {folder}; ls -ld {folder}",
-        ) from None
-
-
-def watched(folder: Path) -> Watched:
-    """The journal of this process in a folder; a forked child has another."""
-    return _watched(folder, os.getpid())
+        super().save()
 
 
 @functools.cache
-def _watched(folder: Path, pid: int) -> Watched:
+def watched(folder: Path, pid: int) -> Watched:
+    """The journal of this process, `pid`, in a folder; a forked child has another."""
     return Watched(folder)
 
 
@@ -132,9 +106,10 @@ def start_guardian(journal: Path) -> subprocess.Popen[bytes]:
 
     No signal to our process group reaches it there.
     """
+    command = [sys.executable, "-ISc", guardian.START, guardian.__file__, str(journal)]
     with explained(f"cannot start the guardian process, {sys.executable}", guardian.__file__):
         process = subprocess.Popen(
-            [sys.executable, "-I", "-S", guardian.__file__, str(journal)],
+            command,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -144,19 +119,17 @@ def start_guardian(journal: Path) -> subprocess.Popen[bytes]:
     try:
         assert process.stdout is not None  # it is a pipe
         with process.stdout:
-            ready = process.stdout.read(1)
-    except BaseException:
-        dismiss(process)
-        raise
-    if ready != b"r":
-        dismiss(process)
+            if process.stdout.read(1) == b"r":
+                return process
         raise SettingError(
             "the guardian process did not start",
             where=guardian.__file__,
             why="after a crash nobody would put the setting back, so nothing was changed",
-            fix=f"try it: {sys.executable} -I -S {guardian.__file__} {journal}",
+            fix=f"try it: {shlex.join(command)}",
         )
-    return process
+    except BaseException:
+        dismiss(process)
+        raise
 
 
 def dismiss(process: subprocess.Popen[bytes] | None) -> None:
@@ -178,7 +151,7 @@ def explained(what: str, path: str) -> Iterator[None]:
         raise SettingError(
             f"{what}: {text}",
             where=path,
-            why="a study that needs it cannot be made; the machine stays as it was",
+            why="a study that needs it cannot be made; nothing is changed",
             fix=_fix(error.errno, path),
         ) from None
 
@@ -192,6 +165,7 @@ def _fix(number: int | None, path: str) -> str:
             else "even root may not here: run outside of a container, or without kernel lockdown"
         )
     return {
+        errno.ENOSPC: f"make room: df {path}",
         errno.ENOENT: (
             f"this kernel has no such setting; see what there is: ls {os.path.dirname(path)}"
         ),

@@ -1,9 +1,9 @@
-"""Undoes what a dead process changed; runs as `python -I -S guardian.py JOURNAL`.
+"""Undoes what a dead process changed; runs as a process of its own, see `START`.
 
 Owns the journal, a JSON file that is on disk before the first change that it names. It holds the
 owner (pid, start time, boot, pid namespace) and its changes (write, rmdir) in the order
 made. They are undone in the reverse order; a change leaves the journal when its undoing was seen.
-Standard library only, since it must work when nothing else does.
+What this imports needs nothing but the standard library.
 """
 
 import contextlib
@@ -13,24 +13,21 @@ import json
 import os
 import select
 import signal
-import sys
-import tempfile
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from pathlib import Path
 
-if TYPE_CHECKING or __package__:
-    from . import kernel, run_groups
-else:  # a script, and with -I its folder is not searched
-    sys.path.append(os.path.dirname(os.path.abspath(__file__)))
-    import kernel
-    import run_groups
+from ..files import write_atomically
+from . import kernel, run_groups
 
-MOMENT_S = 0.1  # in which the children of a process that was killed close their files
+# after it come the path of this file and that of the journal; -I and -S: no module of others
+START = (
+    "import pathlib, sys; sys.path.append(str(pathlib.Path(sys.argv[1]).parents[2]));"
+    "from nbhelpers.machine.guardian import main; main(sys.argv[2])"
+)
 FORMAT = "noisebook journal 1"
 DONE, LEFT, FAILED = "put back", "left alone", "not undone"
 ENDED = "killed, left by a run whose harness is dead"
-Place = str | os.PathLike[str]
 # what came of undoing: DONE, LEFT, FAILED or ENDED; of what, or a sentence; errno
 Account = list[tuple[str, str, int]]
 
@@ -38,7 +35,7 @@ Account = list[tuple[str, str, int]]
 # ---- journals ------------------------------------------------------------------------------------
 
 
-def read_journal(path: Place) -> dict:
+def read_journal(path: str | Path) -> dict:
     """The journal in a file: owner and changes; one of another user is refused: it could name any
     path.
     """
@@ -50,10 +47,12 @@ def read_journal(path: Place) -> dict:
     whole = isinstance(journal, dict) and {"pid", "started", "boot", "changes"} <= set(journal)
     if not whole or journal.get("format") != FORMAT:
         raise ValueError("not a whole journal")
+    if {change["kind"] for change in journal["changes"]} - kernel.UNDO.keys():
+        raise ValueError("names changes of an unknown kind")
     return journal
 
 
-def journals(folder: Place) -> list[str]:
+def journals(folder: str | Path) -> list[str]:
     """Paths of the journals in a folder."""
     with kernel.passing_over():
         return sorted(
@@ -69,19 +68,8 @@ class Journal:
     any order: the next change of the same setting takes over the value that was there before.
     """
 
-    def __init__(self, path: Place, owner: dict, changes: Sequence[dict] = ()):
+    def __init__(self, path: str | Path, owner: dict, changes: Sequence[dict] = ()):
         self.path, self.owner, self.changes = str(path), owner, list(changes)
-
-    @classmethod
-    def read(cls, path: str) -> "Journal":
-        """The journal in a file, to undo it in its owner's place."""
-        content = read_journal(path)
-        changes = content.pop("changes")
-        if not all(
-            change["kind"] in kernel.UNDO and isinstance(change["path"], str) for change in changes
-        ):
-            raise ValueError("names changes of an unknown kind")
-        return cls(path, content, changes)
 
     def add(self, changes: Sequence[dict]) -> None:
         """Take changes in, on disk before they are made; if that fails, they are not in it."""
@@ -103,22 +91,11 @@ class Journal:
 
     def save(self) -> None:
         """Bring the file up to date; without changes there is none."""
-        if not self.changes:
-            remove(self.path)
-            return
-        folder, name = os.path.split(self.path)
-        content = self.owner | {"format": FORMAT, "changes": self.changes}
-        handle, temporary = tempfile.mkstemp(dir=folder, prefix=f".{name}.")
-        try:
-            with open(handle, "w", encoding="utf-8", errors="surrogateescape") as file:
-                file.write(json.dumps(content, indent=2) + "\n")
-                file.flush()
-                os.fchmod(handle, 0o644)
-                os.fsync(handle)
-            os.replace(temporary, self.path)
-        except BaseException:
-            remove(temporary)
-            raise
+        if self.changes:
+            content = self.owner | {"format": FORMAT, "changes": self.changes}
+            write_atomically(self.path, json.dumps(content, indent=2))
+        else:
+            Path(self.path).unlink(missing_ok=True)
 
     def held(self, changes: Sequence[dict]) -> list[dict]:
         """Those of these changes that are still to be undone."""
@@ -132,7 +109,8 @@ class Journal:
                 acted, remark = self._undone(change, account, patience_s)
             except OSError as error:
                 reason = error.strerror or os.strerror(error.errno or errno.EIO)
-                sentence = f"{change['path']}: {reason}{_for_root(change, error)}"
+                was = f"; it was {change['old']!r}" if "old" in change else ""
+                sentence = f"{change['path']}: {reason}{was}"
                 account.append((FAILED, sentence, error.errno or 0))
                 continue
             self.drop([change])
@@ -141,24 +119,31 @@ class Journal:
         return account
 
     def _undone(self, change: dict, account: Account, patience_s: float) -> tuple[bool, str]:
-        """Undo a change; first end processes that would hold a control group."""
-        path = change["path"]
-        same = [one for one in self.changes if one["path"] == path]
+        """Undo a change, unless a later one of the same setting is in force: that one takes over
+        what it was.
+        """
+        same = [one for one in self.changes if one["path"] == change["path"]]
         for one, later in pairwise(same):
             if one is change:
                 later["old"] = change["old"]
                 return False, ""
-        if change["kind"] == "rmdir" and run_groups.is_group(path):
-            if names := run_groups.end_group(path, kernel.BUSY_FOR_S):
-                account.append((ENDED, ", ".join(names), 0))
-            with contextlib.suppress(OSError):  # a group that is busy for a moment is tried again
-                run_groups.remove(path)
-                return True, ""
-        return kernel.UNDO[change["kind"]](change, patience_s)
+        return undone(change, account, patience_s)
+
+
+def undone(change: dict, account: Account, patience_s: float) -> tuple[bool, str]:
+    """Undo a change; first end processes that would hold a control group. See `kernel.UNDO`."""
+    path = change["path"]
+    if change["kind"] == "rmdir" and run_groups.is_group(path):
+        if names := run_groups.end_group(path):
+            account.append((ENDED, ", ".join(names), 0))
+        with contextlib.suppress(OSError):  # a group that is busy for a moment is tried again
+            run_groups.remove(path)
+            return True, ""
+    return kernel.UNDO[change["kind"]](change, patience_s)
 
 
 @contextlib.contextmanager
-def locked(folder: Place) -> Iterator[None]:
+def locked(folder: str | Path) -> Iterator[None]:
     """Hold the folder of journals, so that nobody reads a journal while it is acted on.
 
     One that has disappeared, or takes no file, needs no lock: nothing is written there.
@@ -176,26 +161,10 @@ def locked(folder: Place) -> Iterator[None]:
             os.close(handle)
 
 
-def remove(path: str) -> None:
-    """Delete a file that may be gone already."""
-    with contextlib.suppress(FileNotFoundError):
-        os.unlink(path)
-
-
-def _for_root(change: dict, error: OSError) -> str:
-    """What root can type where this user may not undo a change (any more)."""
-    refused = error.errno in (errno.EPERM, errno.EACCES, errno.EROFS)
-    if not refused or os.geteuid() == 0:
-        return ""
-    written = change["kind"] == "write"
-    command = "echo '{old}' | sudo tee {path}" if written else "sudo rmdir {path}"
-    return f"; only root can put it back: {command.format(**change)}"
-
-
 # ---- the process ---------------------------------------------------------------------------------
 
 
-def recover(folder: Place, whose: tuple[int, int] | None = None) -> Account:
+def recover(folder: str | Path, whose: tuple[int, int] | None = None) -> Account:
     """Undo the journals of dead owners, or of one owner (pid, start time).
 
     The last children of that one may still be ending.
@@ -203,29 +172,24 @@ def recover(folder: Place, whose: tuple[int, int] | None = None) -> Account:
     account: Account = []
     with locked(folder):
         _sweep(folder)
-        for path in sorted(journals(folder), key=_written, reverse=True):
+        written = [(os.path.getmtime(path), path) for path in journals(folder)]
+        for _, path in sorted(written, reverse=True):
             if journal := _of_the_dead(path, whose, account):
-                patience_s = kernel.BUSY_FOR_S if whose else MOMENT_S
+                patience_s = kernel.BUSY_FOR_S if whose else run_groups.MOMENT_S
                 account.extend(journal.end(journal.changes, patience_s))
     return account
-
-
-def _written(path: str) -> tuple[int, str]:
-    return os.stat(path).st_mtime_ns, path
 
 
 def _of_the_dead(path: str, whose: tuple[int, int] | None, account: Account) -> Journal | None:
     """The journal in a file if it is to be undone now; those of earlier boots are discarded."""
     try:
-        journal = Journal.read(path)
-        if journal.owner["boot"] != kernel.boot_id():
+        owner = read_journal(path)
+        if owner["boot"] != kernel.boot_id():
             node = os.uname().nodename
-            if journal.owner.get("node", node) == node:  # else on a disk in common
-                remove(path)
-            return None
-        owner = journal.owner["pid"], journal.owner["started"]
-        if not kernel.alive(journal.owner) and whose in (None, owner):
-            return journal
+            if owner.get("node", node) == node:  # else on a disk in common
+                os.unlink(path)
+        elif not kernel.alive(owner) and whose in (None, (owner["pid"], owner["started"])):
+            return Journal(path, owner, owner.pop("changes"))
     except (OSError, ValueError, KeyError, TypeError) as error:
         sentence = (
             f"{path}: a journal that cannot be used ({error}); what it names may still be changed:"
@@ -235,21 +199,12 @@ def _of_the_dead(path: str, whose: tuple[int, int] | None, account: Account) -> 
     return None
 
 
-def _sweep(folder: Place) -> None:
+def _sweep(folder: str | Path) -> None:
     """Remove what a killed writer has left; nobody writes while the folder is locked."""
     for name in os.listdir(folder):
         if name.startswith(".") and ".journal." in name:
             with contextlib.suppress(OSError):
                 os.unlink(os.path.join(folder, name))
-
-
-def wait_for_end(owner: dict) -> None:
-    """Return when the owner is dead. It uses no CPU."""
-    with contextlib.suppress(ProcessLookupError):
-        watch = select.poll()
-        watch.register(os.pidfd_open(owner["pid"]), select.POLLIN)
-        if kernel.alive(owner):  # and no later process of its number
-            watch.poll()
 
 
 def stand_ready() -> None:
@@ -261,10 +216,7 @@ def stand_ready() -> None:
     # priority gets a turn then.
     with contextlib.suppress(OSError):
         os.sched_setaffinity(0, range(os.cpu_count() or 1))
-    with contextlib.suppress(OSError):
-        os.sched_setscheduler(
-            0, os.SCHED_FIFO, os.sched_param(os.sched_get_priority_max(os.SCHED_FIFO))
-        )
+        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(99))
     with contextlib.suppress(OSError):  # who waits for this word may be dead already
         os.write(1, b"r")
     os.close(1)
@@ -274,9 +226,9 @@ def main(journal: str) -> None:
     """Wait for the owner's end, and undo what it left; it kills us when all is undone."""
     owner = read_journal(journal)
     stand_ready()
-    wait_for_end(owner)
+    with contextlib.suppress(ProcessLookupError):
+        watch = select.poll()  # it uses no CPU
+        watch.register(os.pidfd_open(owner["pid"]), select.POLLIN)
+        if kernel.alive(owner):  # and no later process of its number
+            watch.poll()
     recover(os.path.dirname(journal), (owner["pid"], owner["started"]))
-
-
-if __name__ == "__main__":
-    main(sys.argv[1])

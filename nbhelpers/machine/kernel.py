@@ -2,22 +2,19 @@
 
 Owns every way of undoing a change, and the names that identify the maker of an instance or of a
 control group. Nothing is mounted: a tracefs or debugfs that nobody has mounted is opened attached
-nowhere. Standard library only: `guardian.py` works with this when nothing else does.
+nowhere.
 """
 
 import contextlib
 import ctypes
 import errno
+import functools
 import os
 import re
 import time
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING or __package__:
-    from . import privileged
-else:  # of guardian.py, which is a script
-    import privileged
+from . import privileged
 
 BUSY_FOR_S = 2.0
 TRACEFS = "/sys/kernel/tracing"
@@ -79,10 +76,7 @@ def read_value(path: str, like: str = "") -> str:
 
 def _text(path: str) -> str:
     try:
-        with (
-            reachable(path) as here,
-            open(here, encoding="utf-8", errors="surrogateescape") as file,
-        ):
+        with open(reachable(path), encoding="utf-8", errors="surrogateescape") as file:
             return file.read()
     except OSError as error:
         if path != privileged.OSNOISE_OPTIONS or not privileged.may_help(path, error):
@@ -101,12 +95,8 @@ def write_value(path: str, value: str) -> None:
 
     What this user may not write the helper may, if it is on its list.
     """
-    try:
-        with reachable(path) as here:
-            handle = os.open(here, os.O_WRONLY | os.O_TRUNC | os.O_CLOEXEC)
-    except OSError as error:
-        if not privileged.may_help(path, error):
-            raise
+    handle = _open_to_write(path, os.O_TRUNC)
+    if handle < 0:
         privileged.write(path, value)
         return
     try:
@@ -117,19 +107,24 @@ def write_value(path: str, value: str) -> None:
 
 def check_writable(path: str) -> None:
     """Raise the OSError of opening a settings file, unless this user or the helper may write it."""
+    if (handle := _open_to_write(path)) >= 0:
+        os.close(handle)
+
+
+def _open_to_write(path: str, flags: int = 0) -> int:
+    """A descriptor; −1: the helper may be able to write it."""
     try:
-        with reachable(path) as here:
-            os.close(os.open(here, os.O_WRONLY | os.O_CLOEXEC))
+        return os.open(reachable(path), os.O_WRONLY | os.O_CLOEXEC | flags)
     except OSError as error:
         if not privileged.may_help(path, error):
             raise
+        return -1
 
 
 def make_folder(path: str) -> None:
     """Make a folder, or by the helper a tracefs instance."""
     try:
-        with reachable(path) as here:
-            os.mkdir(here)
+        os.mkdir(reachable(path))
     except OSError:
         if not privileged.is_hidden_instance(path):
             raise
@@ -243,28 +238,13 @@ def undo_folder(change: dict, patience_s: float) -> tuple[bool, str]:
     if privileged.is_hidden_instance(path):
         patiently(lambda: privileged.remove_instance(path), patience_s)
         return True, ""
-    with reachable(path) as here:
-        if not os.path.isdir(here):
-            return False, ""
-        with contextlib.suppress(OSError):
-            write_value(os.path.join(here, "tracing_on"), "0")
-        try:
-            patiently(lambda: os.rmdir(here), patience_s)
-        except OSError as error:
-            if error.errno != errno.ENOTEMPTY:
-                raise
-            return False, f"{path} stays: somebody put files into it"
-        if os.path.lexists(here):
-            raise OSError(errno.EBUSY, "it was removed and is there again")
-    return True, ""
-
-
-def instances(tracefs: str) -> list[tuple[str, dict]]:
-    """Pairs (name, owner) of all tracefs instances of Noisebook; empty where listing is refused."""
-    names: list[str] = []
+    here = reachable(path)
+    if not os.path.isdir(here):
+        return False, ""
     with contextlib.suppress(OSError):
-        names = sorted(os.listdir(os.path.join(tracefs, "instances")))
-    return [(name, owner) for name in names if (owner := owner_of(name))]
+        write_value(os.path.join(here, "tracing_on"), "0")
+    patiently(lambda: os.rmdir(here), patience_s)
+    return True, ""
 
 
 def patiently(action: Callable[[], object], patience_s: float) -> None:
@@ -281,74 +261,43 @@ def patiently(action: Callable[[], object], patience_s: float) -> None:
             time.sleep(0.02)
 
 
-def mounts() -> list[tuple[str, str]]:
-    """What is mounted, as (place, type), the last on top."""
-    with open("/proc/self/mounts", encoding="utf-8", errors="surrogateescape") as file:
-        rows = [line.split(" ")[1:3] for line in file]
-    return [(unescaped(place), kind) for place, kind in rows]
-
-
 def unescaped(word: str) -> str:
     """A blank in a name is \\040 in /proc/mounts."""
     return re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8)), word)
 
 
-def is_mounted(fstype: str, path: str) -> bool:
-    """Whether a file system of this type is mounted at the path."""
-    return (path, fstype) in mounts()
-
-
-@contextlib.contextmanager
-def reachable(path: str) -> Iterator[str]:
-    """How a path is reached within the block, also one below a tracefs or debugfs that nobody has
-    mounted.
-    """
+def reachable(path: str) -> str:
+    """How a path is reached, also one below a tracefs or debugfs that nobody has mounted."""
     for place in KERNEL_FOLDERS:
-        if f"{path}/".startswith(f"{place}/") and not is_mounted(KERNEL_FOLDERS[place], place):
-            with file_system(place) as folder:
-                yield folder + path.removeprefix(place)
-            return
-    yield path
+        if f"{path}/".startswith(f"{place}/"):
+            return file_system(place) + path.removeprefix(place)
+    return path
 
 
-@contextlib.contextmanager
-def file_system(place: str) -> Iterator[str]:
+def file_system(place: str) -> str:
     """The folder of the tracefs or debugfs that is, or would be, mounted at a place."""
-    handle = opened(place)
-    try:
-        yield f"/proc/self/fd/{handle}"
-    finally:
-        os.close(handle)
+    if os.path.ismount(place):
+        return place
+    return f"/proc/self/fd/{_detached(KERNEL_FOLDERS[place])}"
 
 
-def opened(place: str) -> int:
-    """A descriptor of the folder; while it is open, nobody can unmount it.
-
-    Where nobody has mounted it, it is a mount that is attached nowhere: no process can see it, and
-    it is gone with its descriptor (fsopen(2), Linux 5.2).
+@functools.cache
+def _detached(fstype: str) -> int:
+    """A mount that is attached nowhere: no process can see it, and it is gone with its descriptor,
+    at the end of this process (fsopen(2), Linux 5.2).
     """
-    fstype = KERNEL_FOLDERS[place]
-    if is_mounted(fstype, place):
-        return os.open(place, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
-    handle, number = detached(fstype)
+    libc = ctypes.CDLL(None, use_errno=True)
+    context = libc.syscall(_FSOPEN, fstype.encode(), _CLOEXEC)
+    made = context >= 0 and not libc.syscall(
+        _FSCONFIG, context, _FSCONFIG_CMD_CREATE, None, None, 0
+    )
+    handle = libc.syscall(_FSMOUNT, context, _CLOEXEC, 0) if made else -1
+    number = ctypes.get_errno()
+    if context >= 0:
+        os.close(context)
     if handle < 0:
         raise OSError(number, f"{fstype} is not mounted, and cannot be: {os.strerror(number)}")
     return handle
-
-
-def detached(fstype: str) -> tuple[int, int]:
-    """(file descriptor, 0) of a mount that is attached nowhere, or (-1, errno)."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    context = libc.syscall(_FSOPEN, fstype.encode(), _CLOEXEC)
-    if context < 0:
-        return -1, ctypes.get_errno()
-    try:
-        if libc.syscall(_FSCONFIG, context, _FSCONFIG_CMD_CREATE, None, None, 0) == 0:
-            handle = libc.syscall(_FSMOUNT, context, _CLOEXEC, 0)
-            return (handle, 0) if handle >= 0 else (-1, ctypes.get_errno())
-        return -1, ctypes.get_errno()
-    finally:
-        os.close(context)
 
 
 UNDO = {"write": undo_write, "rmdir": undo_folder}

@@ -1,7 +1,7 @@
 """Asks `noisebook-priv`, the small program that may do what its user may not.
 
 Owns how it is found, started and spoken to. Nothing is asked where the user's own rights are
-enough. Standard library only: `guardian.py` puts settings back with it.
+enough.
 """
 
 import atexit
@@ -53,17 +53,11 @@ class Helper:
                     cwd="/",
                     start_new_session=True,  # Ctrl-C is for us: it puts back what we changed
                 )
-            self._greet()
-        except BaseException:
-            self.close()
-            raise
-
-    def _greet(self) -> None:
-        """Any answer will do: it shows that the program has started."""
-        try:
             self.request("hello")
-        except OSError as error:
-            if error.errno != errno.EBADMSG:
+        except BaseException as error:
+            # refused: any answer shows that the program has started
+            if not isinstance(error, OSError) or error.errno != errno.EBADMSG:
+                self.close()
                 raise
 
     def request(self, *words: object, fd: int = -1) -> tuple[str, int]:
@@ -88,9 +82,8 @@ class Helper:
         request = " ".join(map(str, words)).encode("ascii", "replace")
         with self._turn:
             socket.send_fds(self._socket, [request], [fd] if fd >= 0 else [])
-            answer, fds, *_ = socket.recv_fds(self._socket, _ANSWER_BYTES, 1)
-        for handle in fds:
-            os.set_inheritable(handle, False)
+            closed = socket.MSG_CMSG_CLOEXEC
+            answer, fds, *_ = socket.recv_fds(self._socket, _ANSWER_BYTES, 1, closed)
         state, _, text = answer.decode("ascii", "replace").partition(" ")
         if state == "ok":
             return text, fds[0] if fds else -1
@@ -221,26 +214,21 @@ def realtime_refusal(priority: int) -> int:
     """0 if a thread of this process may take SCHED_FIFO at a priority, perhaps with the helper's
     leave; else the number of the error.
 
-    A thread that ends then tries: Linux schedules threads, so that the others are not touched, and
-    no process is forked from a kernel that runs many of them.
+    Linux schedules threads: this one tries, and is as before. No process is forked from a kernel
+    that runs many of them.
     """
     number = _tried_realtime(priority)
     return _tried_realtime(priority) if number and allow_realtime() else number
 
 
 def _tried_realtime(priority: int) -> int:
-    refusals: list[OSError] = []
-
-    def request() -> None:
-        try:
-            os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(priority))
-        except OSError as error:
-            refusals.append(error)
-
-    thread = threading.Thread(target=request)
-    thread.start()
-    thread.join()
-    return refusals[0].errno or errno.EPERM if refusals else 0
+    before = os.sched_getscheduler(0), os.sched_getparam(0)
+    try:
+        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(priority))
+    except OSError as error:
+        return error.errno or errno.EPERM
+    os.sched_setscheduler(0, *before)
+    return 0
 
 
 def latency(us: int) -> int:

@@ -1,7 +1,6 @@
 """What holds the processes of a run together: a control group of version 2, where one can be made.
 
-Owns making, ending and removing such a group. Standard library only, as `guardian.py` ends runs by
-this.
+Owns making, ending and removing such a group.
 """
 
 import contextlib
@@ -10,20 +9,13 @@ import functools
 import os
 import select
 import signal
-import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING or __package__:
-    from . import kernel
-else:  # a script, and with -I its folder is not searched
-    sys.path.append(os.path.dirname(os.path.abspath(__file__)))
-    import kernel
+from . import kernel
 
 KILL = "cgroup.kill"  # Linux 5.14
-MOST_PROCESSES = 32768
-_MOMENT_S = 0.1
+MOMENT_S = 0.1  # in which the children of a process that was killed close their files
 
 
 @functools.lru_cache(maxsize=1)
@@ -70,7 +62,6 @@ def group(suffix: str) -> Iterator[str]:
     try:
         if place:
             os.mkdir(place)
-            limit_processes(place)
     except OSError:
         place = ""
     try:
@@ -80,16 +71,6 @@ def group(suffix: str) -> Iterator[str]:
             with contextlib.suppress(OSError):  # what cannot be ended is left to `settings.repair`
                 end_group(place)
                 remove(place)
-
-
-def limit_processes(path: str) -> None:
-    """Leave room for others in the kernel's table of processes, where the group can be limited: to
-    32768, or to half of what the kernel has room for.
-    """
-    if os.path.exists(f"{path}/pids.max"):
-        with contextlib.suppress(OSError, ValueError):
-            room = int(kernel.read_value("/proc/sys/kernel/threads-max"))
-            kernel.write_value(f"{path}/pids.max", str(min(MOST_PROCESSES, room // 2)))
 
 
 def is_group(path: str) -> bool:
@@ -136,7 +117,7 @@ def remove(path: str) -> None:
         A process came in meanwhile.
     """
     for folder, _, _ in os.walk(path, topdown=False):
-        kernel.patiently(functools.partial(os.rmdir, folder), _MOMENT_S)
+        kernel.patiently(functools.partial(os.rmdir, folder), MOMENT_S)
 
 
 # ---- ending processes ----------------------------------------------------------------------------

@@ -17,7 +17,9 @@ from pathlib import Path
 
 from ..errors import SettingError
 from . import allowed, guardian, kernel, leftovers
-from ._watch import Watched, explained, journalling, state_folder, watched
+from ._watch import Watched, explained, state_folder, watched
+
+NO_JOURNAL = "the journal of changed settings cannot be written"
 
 
 class Change:
@@ -41,15 +43,15 @@ class Change:
         self.repaired = tuple(repair())
         folder = state_folder()
         try:
-            with journalling(folder), guardian.locked(folder):
+            with explained(NO_JOURNAL, str(folder)), guardian.locked(folder):
                 _refuse_held(wanted, folder)
                 changes = [prepared for change in wanted if (prepared := _prepared(change))]
                 if not changes:
                     return
-                mine = watched(folder)
+                mine = watched(folder, os.getpid())
                 # first: an interrupt may come now
                 self.changes, self._watched = tuple(changes), mine
-                mine.journal.add(changes)
+                mine.add(changes)
                 mine.guard()
             for change in changes:
                 self._make(mine, change)
@@ -68,13 +70,13 @@ class Change:
         except SettingError:
             if change["kind"] == "rmdir":
                 with guardian.locked(mine.folder):
-                    mine.journal.drop([change])
+                    mine.drop([change])
             raise
 
     @property
     def in_force(self) -> bool:
         """Whether something is still to be undone."""
-        return self._watched is not None and bool(self._watched.journal.held(self.changes))
+        return self._watched is not None and bool(self._watched.held(self.changes))
 
     def restore(self) -> None:
         """Undo the change, after a Ctrl-C meanwhile, too; a second call does nothing.
@@ -98,8 +100,7 @@ class Change:
     def _undo(self) -> None:
         if (mine := self._watched) and self.in_force:
             with guardian.locked(mine.folder):
-                account = mine.journal.end(self.changes)
-                mine.relax()
+                account = mine.end(self.changes)
             _report(account)
 
     def __enter__(self) -> "Change":
@@ -202,7 +203,7 @@ def repair() -> list[str]:
         There is no state folder, and none can be made.
     """
     folder = state_folder()
-    with journalling(folder):
+    with explained(NO_JOURNAL, str(folder)):
         account = guardian.recover(folder)
     return [*(f"{what}: {of_what}" for what, of_what, _ in account), *leftovers.remove()]
 
@@ -229,12 +230,11 @@ def _report(account: guardian.Account) -> None:
     for what, text, _ in account:
         if what in said:
             warnings.warn(f"{said[what]}: {text}", RuntimeWarning, stacklevel=4)
-    failed = (one for one in account if one[0] == guardian.FAILED)
-    wrong = [text for _, text, number in failed if number != errno.EBUSY]
-    if wrong:
+    failed = [one for one in account if one[0] == guardian.FAILED and one[2] != errno.EBUSY]
+    if failed:
         raise SettingError(
             "a setting of the machine could not be put back",
-            where="; ".join(wrong),
+            where="; ".join(text for _, text, _ in failed),
             why="later measurements would run on a changed machine",
             fix="it is tried again when this process ends; the old value is in "
             + str(state_folder()),
@@ -256,7 +256,7 @@ def _prepared(change: dict) -> dict | None:
         if not kernel.same(old, change["new"]):
             kernel.check_writable(path)
             return change | {"old": old}
-    held = any(mine["path"] == path for mine in watched(state_folder()).journal.changes)
+    held = any(mine["path"] == path for mine in watched(state_folder(), os.getpid()).changes)
     return change | {"old": old} if held else None
 
 

@@ -29,10 +29,9 @@ def opened_tracefs() -> int:
         This user may not use it, or the kernel has none.
     """
     with contextlib.suppress(OSError):
-        handle = kernel.opened(kernel.TRACEFS)
-        if os.access(f"/proc/self/fd/{handle}/instances", os.W_OK):
-            return handle
-        os.close(handle)
+        folder = kernel.file_system(kernel.TRACEFS)
+        if os.access(f"{folder}/instances", os.W_OK):  # open, nobody can unmount it
+            return os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     raise Unavailable(
         "tracefs cannot be used",
         where=ROOT,

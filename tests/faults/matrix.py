@@ -27,7 +27,7 @@ from nbhelpers.injection.injector import THROTTLING
 from nbhelpers.machine import kernel
 from nbhelpers.records import append_record, read
 
-from ..processes import REPOSITORY
+from ..processes import REPOSITORY, mounted
 from .child import CALM, SETTING, VALUE, WORKLOADS
 
 CHILD = str(Path(__file__).with_name("child.py"))
@@ -207,43 +207,29 @@ def _name(pid: int) -> str:
 def groups() -> set[str]:
     """Control groups of ours whose owner is dead."""
     found = set()
-    for place in {place for place, kind in kernel.mounts() if kind in ("cgroup", "cgroup2")}:
+    for place in {place for place, kind in mounted() if kind in ("cgroup", "cgroup2")}:
         for parent, names, _ in os.walk(place):
-            for name in names:
-                owner = kernel.owner_of(name)
-                if owner and not kernel.alive(owner):
-                    found.add(os.path.join(parent, name))
+            found |= {os.path.join(parent, name) for name in names if _of_the_dead(name)}
     return found
+
+
+def _of_the_dead(name: str) -> bool:
+    owner = kernel.owner_of(name)
+    return owner is not None and not kernel.alive(owner)
 
 
 def instances() -> set[str]:
     """tracefs instances of ours whose owner is dead."""
-    with contextlib.suppress(OSError), kernel.file_system(kernel.TRACEFS) as root:
-        return {name for name, owner in kernel.instances(root) if not kernel.alive(owner)}
+    with contextlib.suppress(OSError):
+        names = os.listdir(f"{kernel.file_system(kernel.TRACEFS)}/instances")
+        return set(filter(_of_the_dead, names))
     return set()
 
 
 def files(place: Place) -> list[Path]:
     """Temporary files of ours that nobody uses any more."""
-    scratch = Path("/dev/shm") / f"noisebook-scratch-{os.geteuid()}"
     left = [*(place.folder / "tmp").glob("*"), *(place.folder / "state").glob("*.journal")]
-    with contextlib.suppress(OSError):
-        left += [
-            path for path in scratch.iterdir() if path.stat().st_ctime > place.began and _free(path)
-        ]
-    return [path for path in left if not path.name.startswith("noisebook-scratch-")]
-
-
-def _free(path: Path) -> bool:
-    """Whether nobody holds the lock on a folder of a run."""
-    with contextlib.suppress(OSError):
-        handle = os.open(path, os.O_RDONLY)
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return True
-        finally:
-            os.close(handle)
-    return False
+    return left + [path for path in Path("/dev/shm").iterdir() if _of_the_dead(path.name)]
 
 
 def settings_now() -> dict[str, str]:

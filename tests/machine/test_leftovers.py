@@ -50,20 +50,18 @@ def dead(python):
 
 
 def instance_names() -> list[str]:
-    with kernel.file_system(kernel.TRACEFS) as tracefs:
-        return [name for name, _ in kernel.instances(tracefs)]
+    return os.listdir(f"{kernel.file_system(kernel.TRACEFS)}/instances")
 
 
 @pytest.fixture
 def stray(dead):
     """A tracefs instance that records, without journal or owner."""
-    with kernel.file_system(kernel.TRACEFS) as tracefs:
-        folder = Path(tracefs) / "instances" / dead
-        folder.mkdir()
-        assert (folder / "tracing_on").read_text().strip() == "1"
+    folder = Path(kernel.file_system(kernel.TRACEFS), "instances", dead)
+    folder.mkdir()
+    assert (folder / "tracing_on").read_text().strip() == "1"
     yield dead
-    with contextlib.suppress(OSError), kernel.file_system(kernel.TRACEFS) as tracefs:
-        (Path(tracefs) / "instances" / dead).rmdir()
+    with contextlib.suppress(OSError):
+        folder.rmdir()
 
 
 # ---- one journal, in reverse ---------------------------------------------------------------------
@@ -160,22 +158,19 @@ def test_interruptions_of_traced_and_injected_runs_leave_nothing(each, binaries)
 @as_root
 def test_an_instance_without_owner_is_removed_and_one_of_the_living_stays(stray, state):
     living = kernel.owned_name("living")
-    with kernel.file_system(kernel.TRACEFS) as tracefs:
-        os.mkdir(f"{tracefs}/instances/{living}")
-        try:
-            [told] = settings.repair()
-            assert stray not in instance_names() and living in instance_names()
-        finally:
-            os.rmdir(f"{tracefs}/instances/{living}")
+    tracefs = kernel.file_system(kernel.TRACEFS)
+    os.mkdir(f"{tracefs}/instances/{living}")
+    try:
+        [told] = settings.repair()
+        assert stray not in instance_names() and living in instance_names()
+    finally:
+        os.rmdir(f"{tracefs}/instances/{living}")
     assert told.startswith("removed: the tracefs instance " + stray) and "which is dead" in told
 
 
 @as_root
 def test_what_cannot_be_removed_is_said_with_its_reason(stray, state):
-    with (
-        kernel.file_system(kernel.TRACEFS) as tracefs,
-        open(f"{tracefs}/instances/{stray}/trace_pipe"),
-    ):
+    with open(f"{kernel.file_system(kernel.TRACEFS)}/instances/{stray}/trace_pipe"):
         [told] = settings.repair()
         assert told.startswith("not removed: the tracefs instance " + stray) and "busy" in told
         [check] = [check for check in doctor().checks if check.name == "left by dead runs"]
@@ -283,22 +278,12 @@ sys.stdin.read()
 def test_a_folder_in_memory_goes_when_its_owner_was_killed_and_not_before(state, python):
     owner = python(HOLDS)
     path = Path(owner.stdout.readline().strip())
-    told = f"removed: {path}, left by a dead process"
-    assert path.parent.name == f"noisebook-scratch-{os.geteuid()}"
+    told = f"removed: {path}, left by process {owner.pid}, which is dead"
+    assert str(path.parent) == leftovers.IN_MEMORY and path.stat().st_mode & 0o777 == 0o700
     assert told not in settings.repair() and (path / "file").exists()
     owner.kill()
     owner.communicate()
     assert told in settings.repair() and not path.exists()
-
-
-def test_the_next_folder_in_memory_sweeps_the_last(state):
-    parent = leftovers.scratch_folder(leftovers.IN_MEMORY)
-    left = Path(tempfile.mkdtemp(prefix="test-", dir=parent))
-    folder = leftovers.RunFolder("test")
-    assert not left.exists() and folder.path.parent == parent
-    folder.close()
-    folder.close()
-    assert not folder.path.exists()
 
 
 def test_memory_of_killed_ranks_goes_and_that_of_live_ones_stays(state, tmp_path, monkeypatch):
@@ -315,18 +300,17 @@ def test_memory_of_killed_ranks_goes_and_that_of_live_ones_stays(state, tmp_path
     assert not left.exists() and used.exists() and young.exists() and other.exists()
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="another user's folders are made")
-def test_names_that_another_user_has_taken_stop_nobody(state, tmp_path, monkeypatch):
-    monkeypatch.setattr(leftovers, "IN_MEMORY", str(tmp_path / "memory"))
-    monkeypatch.setattr(leftovers, "ON_DISK", (str(tmp_path / "disk"),))
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "tmp"))
-    for name in ("memory", "disk", "tmp"):
-        taken = tmp_path / name / f"noisebook-scratch-{os.geteuid()}"
-        taken.mkdir(parents=True)
-        os.chown(taken, 65534, 65534)
+@as_root
+def test_a_name_of_ours_that_another_user_has_taken_stays(dead, state, tmp_path, monkeypatch):
+    monkeypatch.setattr(leftovers, "IN_MEMORY", str(tmp_path))
+    taken = tmp_path / dead
+    taken.mkdir()
+    os.chown(taken, 65534, 65534)
     folder = leftovers.RunFolder("test")
-    assert folder.path.parent.parent == _watch.state_folder()
+    assert leftovers.remove() == [] and taken.is_dir() and folder.path.parent == tmp_path
     folder.close()
+    folder.close()
+    assert not folder.path.exists()
 
 
 def test_a_state_folder_that_somebody_else_may_have_laid_is_not_used(tmp_path, monkeypatch):

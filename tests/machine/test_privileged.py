@@ -124,13 +124,13 @@ def test_processes_and_instances_of_others_are_refused(program: Path) -> None:
     requests = [("perf", 1, 3, pid, -1, 0) for pid in (1, os.getpid(), 0)]
     requests += [("realtime", pid) for pid in (1, os.getpid(), -1)]
     assert set(refusals(program, requests)) == {errno.EPERM}
-    with kernel.file_system(kernel.TRACEFS) as tracefs:
-        os.mkdir(f"{tracefs}/instances/{theirs}")
-        try:
-            requests = [("look", theirs), ("untrace", theirs), ("knob", theirs, "tracing_on", 0)]
-            assert set(refusals(program, requests)) == {errno.EPERM}
-        finally:
-            os.rmdir(f"{tracefs}/instances/{theirs}")
+    folder = f"{kernel.file_system(kernel.TRACEFS)}/instances/{theirs}"
+    os.mkdir(folder)
+    try:
+        requests = [("look", theirs), ("untrace", theirs), ("knob", theirs, "tracing_on", 0)]
+        assert set(refusals(program, requests)) == {errno.EPERM}
+    finally:
+        os.rmdir(folder)
     requests = [("trace", theirs), ("trace", "noisebook-1-1-1"), ("trace", "../x"), ("trace", "x")]
     assert set(refusals(program, requests)) == {errno.EACCES}
 
@@ -155,15 +155,14 @@ def test_only_counters_that_count_are_opened(program: Path) -> None:
 
 def tracepoints() -> dict[str, int]:
     """All events of this kernel that are asked for here, with their numbers."""
-    with kernel.file_system(kernel.TRACEFS) as tracefs:
-        folder = Path(tracefs, "events")
-        found = [path for event in (*EVENTS, *SOFTIRQ_EVENTS) for path in folder.glob(event)]
-        found += [folder / "sched/sched_process_exec", *map(folder.joinpath, COUNTED)]
-        return {
-            str(path.relative_to(folder)): int((path / "id").read_text())
-            for path in found
-            if path.is_dir()
-        }
+    folder = Path(kernel.file_system(kernel.TRACEFS), "events")
+    found = [path for event in (*EVENTS, *SOFTIRQ_EVENTS) for path in folder.glob(event)]
+    found += [folder / "sched/sched_process_exec", *map(folder.joinpath, COUNTED)]
+    return {
+        str(path.relative_to(folder)): int((path / "id").read_text())
+        for path in found
+        if path.is_dir()
+    }
 
 
 EVERYBODYS = ("sched:sched_switch", "irq:irq_handler_entry", "irq:irq_handler_exit")

@@ -383,12 +383,13 @@ def test_a_folder_that_somebody_else_makes_first_is_not_removed(tmp_path, state,
 def test_a_folder_that_exists_is_not_taken_and_one_in_use_is_kept(tmp_path, state):
     with pytest.raises(SettingError, match="File exists"):
         settings.make_folder(tmp_path)
-    with (
-        pytest.warns(RuntimeWarning, match="put files into it"),
-        settings.make_folder(tmp_path / "made"),
-    ):
-        (tmp_path / "made" / "file").write_text("theirs")
-    assert (tmp_path / "made" / "file").exists()
+    change = settings.make_folder(tmp_path / "made")
+    (tmp_path / "made" / "file").write_text("theirs")
+    with pytest.raises(SettingError, match="Directory not empty"), pytest.warns(RuntimeWarning):
+        change.restore()
+    (tmp_path / "made" / "file").unlink()
+    change.restore()
+    assert not (tmp_path / "made").exists()
 
 
 # ---- the real machine ----------------------------------------------------------------------------
@@ -451,8 +452,7 @@ def instance(suffix: str) -> Path:
 
 
 def exists(folder: Path) -> bool:
-    with kernel.reachable(str(folder)) as here:
-        return os.path.isdir(here)
+    return os.path.isdir(kernel.reachable(str(folder)))
 
 
 @as_root
@@ -471,7 +471,7 @@ def test_a_tracefs_instance_is_removed_and_its_selection_put_back(state):
 def test_an_instance_in_use_is_warned_of_and_removed_later(state):
     folder = instance("busy")
     change = settings.make_folder(folder)
-    with kernel.reachable(str(folder / "trace_pipe")) as pipe, open(pipe):
+    with open(kernel.reachable(str(folder / "trace_pipe"))):
         with pytest.warns(RuntimeWarning, match="not put back yet"):
             change.restore()
         assert exists(folder) and len(journals(state)) == 1

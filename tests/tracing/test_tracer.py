@@ -44,8 +44,7 @@ print(os.getpid(), flush=True)
 
 def instances() -> list[str]:
     """Those of tracefs, whether or not somebody has mounted it."""
-    with kernel.file_system(kernel.TRACEFS) as tracefs:
-        return os.listdir(f"{tracefs}/instances")
+    return os.listdir(f"{kernel.file_system(kernel.TRACEFS)}/instances")
 
 
 @pytest.fixture(scope="module")

@@ -3,6 +3,7 @@
 Owns how a victim of the catalogue becomes a workload, and the making and removing of its files.
 """
 
+import contextlib
 import fcntl
 import functools
 import os
@@ -15,13 +16,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 from nbhelpers.errors import NoisebookError, RunError, Unavailable
-from nbhelpers.machine import leftovers
+from nbhelpers.machine import state_folder
 from nbhelpers.measurement import Attachment
 from nbhelpers.workloads import Workload, binary_folder, program_path
 
 from .catalogue import Dose, Victim
 
 INPUT_BYTES, FILE_BYTES = 2**20, 2**24
+ON_DISK = "/var/tmp"  # nosec B108 (/tmp often lies in memory)
 _SCRIPT = Path(__file__).with_name("victim.py")
 
 
@@ -91,7 +93,29 @@ def input_path(kind: str, letters: float = 0.0) -> Path:
     content depends on.
     """
     name = {"map": "victim-map", "disk": "victim-disk", "source": "input-source.cpp"}
-    return leftovers.scratch_folder() / name.get(kind, f"input-{kind}-{letters:g}.txt")
+    return _folder() / name.get(kind, f"input-{kind}-{letters:g}.txt")
+
+
+def _folder() -> Path:
+    """On a disk; the same for all campaigns of this user, as commands name what lies in it."""
+    for parent in (Path(ON_DISK), state_folder()):
+        folder = parent / f"noisebook-scratch-{os.geteuid()}"
+        folder.mkdir(mode=0o700, exist_ok=True)
+        found = folder.lstat()
+        if found.st_uid == os.geteuid() and found.st_mode == stat.S_IFDIR | 0o700:
+            return folder
+    raise Unavailable(
+        "there is no private folder for the files of victims",
+        where=folder,
+        fix=f"remove it: rm -r {folder}",
+    )
+
+
+def remove_if_unused(path: Path) -> None:
+    """Remove the file of a victim unless somebody holds a lock on it."""
+    with contextlib.suppress(FileNotFoundError, BlockingIOError), path.open("rb") as file:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        path.unlink()
 
 
 def input_file(kind: str, letters: float = 0.0) -> "VictimFile":
@@ -148,6 +172,8 @@ class VictimFile(Attachment):
     def _make(self) -> None:
         """Write the file under another name, onto the disk, and only then give it its own."""
         self._let_go()
+        for path in self.path.parent.iterdir():  # of campaigns that were killed
+            remove_if_unused(path)
         content = self._content()
         handle, temporary = tempfile.mkstemp(dir=self.path.parent, prefix=".victim-")
         try:
@@ -177,8 +203,8 @@ class VictimFile(Attachment):
         self._let_go()
         if self._made:
             self._made = False
-            leftovers.remove_if_unused(self.path)
-            leftovers.remove_if_unused(self.path.with_name(self.path.name + ".gz"))
+            remove_if_unused(self.path)
+            remove_if_unused(self.path.with_name(self.path.name + ".gz"))
 
 
 def _input(kind: str, letters: float) -> bytes:

@@ -150,7 +150,15 @@ def doctor(root: str | Path = "/", trials: Trials | None = None) -> Doctor:
     here = Path(root) == Path("/")
     repaired, leftovers = _leftovers() if here else ((), ())
     made = trials or (try_out() if here else Trials())
-    return Doctor((*all_checks(root, made), *leftovers), _capabilities(root, made), repaired)
+    capabilities = Capabilities(
+        tracer=tracing(root).tracer,
+        fifo=made.fifo.state == "yes",
+        rt_throttling_liftable=read(RT_RUNTIME, root) == "-1" or writable(RT_RUNTIME, root),
+        fair_server=fair_server(root),
+        perf_software=made.software.state == "yes",
+        perf_hardware=made.hardware.state != "no",
+    )
+    return Doctor((*all_checks(root, made), *leftovers), capabilities, repaired)
 
 
 def _leftovers() -> tuple[tuple[str, ...], tuple[Check, ...]]:
@@ -166,17 +174,6 @@ def _leftovers() -> tuple[tuple[str, ...], tuple[Check, ...]]:
         return found, (Check(name, "limited", "; ".join(stays), harm, fix),)
     sentences = "; ".join(found) or "nothing"
     return found, (Check(name, "yes", sentences, "the machine is as its owner set it"),)
-
-
-def _capabilities(root: str | Path, trials: Trials) -> Capabilities:
-    return Capabilities(
-        tracer=tracing(root).tracer,
-        fifo=trials.fifo.state == "yes",
-        rt_throttling_liftable=read(RT_RUNTIME, root) == "-1" or writable(RT_RUNTIME, root),
-        fair_server=fair_server(root),
-        perf_software=trials.software.state == "yes",
-        perf_hardware=trials.hardware.state != "no",
-    )
 
 
 def _lines(check: Check) -> list[str]:

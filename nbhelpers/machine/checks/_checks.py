@@ -7,8 +7,6 @@ changed. What real-time scheduling loses since Linux 6.12 was measured on such a
 import contextlib
 import errno
 import os
-import platform
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -16,12 +14,12 @@ from pathlib import Path
 
 from ...places import shipped
 from ...reading import read_yaml
-from .. import privileged
-from .._read import CAP_SYS_ADMIN, CAP_SYS_NICE, kernel_version, may, read, writable
+from .. import privileged, run_groups
+from .._read import CAP_SYS_ADMIN, CAP_SYS_NICE, kernel_version, located, may, read, writable
 from ..cpus import smt_state, topology
-from ..description import governor, virtualisation
-from ..kernel import TRACEFS
-from ._trials import Trials, kernel_folder
+from ..description import compiler, governor, virtualisation
+from ..kernel import TRACEFS, file_system
+from ._trials import Trials
 
 DEBUGFS = "/sys/kernel/debug"
 RT_RUNTIME = "/proc/sys/kernel/sched_rt_runtime_us"
@@ -51,26 +49,34 @@ class Tracing:
     """What tracefs offers: the best tracer, what was found, and how tracefs gets within reach."""
 
     tracer: str
-    mounted: bool
     found: str
     fix: str = ""
 
 
 def tracing(root: str | Path) -> Tracing:
     """Look into tracefs: mounted, mountable, permitted, and with which tracers and events."""
-    with kernel_folder(TRACEFS, root) as (folder, mounted):
-        if folder is None:
-            return _by_helper(root, False) or _unmounted(root)
-        if not os.access(folder / "instances", os.W_OK | os.X_OK):
-            refused = Tracing("detours", mounted, "this user may not use tracefs", BY_HELPER)
-            return _by_helper(root, mounted) or refused
-        tracers = (read("available_tracers", folder) or "").split()
-        events = all((folder / "events" / event).is_dir() for event in NEEDED_EVENTS)
-        kind = "osnoise" if "osnoise" in tracers else "tracepoints" if events else "detours"
-        return Tracing(kind, mounted, f"tracers: {' '.join(tracers)}")
+    folder = _folder(TRACEFS, root)
+    if folder is None:
+        return _by_helper(root) or _unmounted(root)
+    if not os.access(folder / "instances", os.W_OK | os.X_OK):
+        refused = Tracing("detours", "this user may not use tracefs", BY_HELPER)
+        return _by_helper(root) or refused
+    tracers = (read("available_tracers", folder) or "").split()
+    events = all((folder / "events" / event).is_dir() for event in NEEDED_EVENTS)
+    kind = "osnoise" if "osnoise" in tracers else "tracepoints" if events else "detours"
+    return Tracing(kind, f"tracers: {' '.join(tracers)}")
 
 
-def _by_helper(root: str | Path, mounted: bool) -> Tracing | None:
+def _folder(place: str, root: str | Path) -> Path | None:
+    """Where a file system of the kernel is reached; None: nowhere."""
+    if Path(root) == Path("/"):
+        with contextlib.suppress(OSError):
+            return Path(file_system(place))
+        return None
+    return there if (there := located(place, root)).is_dir() else None
+
+
+def _by_helper(root: str | Path) -> Tracing | None:
     """What tracefs offers to this user by the helper; None: nothing."""
     if Path(root) != Path("/"):
         return None
@@ -80,7 +86,7 @@ def _by_helper(root: str | Path, mounted: bool) -> Tracing | None:
         with contextlib.suppress(OSError):
             privileged.osnoise_options()
             kind = "osnoise"
-        return Tracing(kind, mounted, "tracefs is used by the helper noisebook-priv")
+        return Tracing(kind, "tracefs is used by the helper noisebook-priv")
     return None
 
 
@@ -89,7 +95,7 @@ def _unmounted(root: str | Path) -> Tracing:
         found, fix = "the kernel has no tracefs", "boot a kernel with CONFIG_FTRACE=y"
     else:
         found, fix = "tracefs is not mounted", BY_HELPER
-    return Tracing("detours", False, found, fix)
+    return Tracing("detours", found, fix)
 
 
 def fair_server(root: str | Path) -> str:
@@ -98,12 +104,11 @@ def fair_server(root: str | Path) -> str:
     Linux 6.12 gives SCHED_OTHER 50 ms a second through a deadline server, which sched_rt_runtime_us
     no longer governs.
     """
-    with kernel_folder(DEBUGFS, root) as (folder, _):
-        place = "sched/fair_server/cpu0/runtime"
-        if folder is not None and writable(place, folder):
-            return "liftable"
-        if folder is not None and os.path.isdir(folder / "sched"):  # seen, whatever the version
-            return "locked" if os.path.lexists(folder / place) else "absent"
+    folder, place = _folder(DEBUGFS, root), "sched/fair_server/cpu0/runtime"
+    if folder is not None and writable(place, folder):
+        return "liftable"
+    if folder is not None and os.path.isdir(folder / "sched"):  # seen, whatever the version
+        return "locked" if os.path.lexists(folder / place) else "absent"
     return "locked" if kernel_version(root) >= FAIR_SERVER_SINCE else "absent"
 
 
@@ -127,7 +132,7 @@ def texts() -> dict[str, dict]:
 
 def all_checks(root: str | Path, trials: Trials) -> list[Check]:
     """Every check, in the order in which a study meets what it checks."""
-    cases = (_recording(root, trials), _scheduling(root, trials), _hardware(root), _tools(trials))
+    cases = (_recording(root, trials), _scheduling(root, trials), _hardware(root), _tools())
     return [_check(*case) for group in cases for case in group]
 
 
@@ -143,9 +148,8 @@ def _check(name: str, case: str, words: dict) -> Check:
 def _recording(root: str | Path, trials: Trials) -> Iterator[Case]:
     trace = tracing(root)
     found: dict[str, object] = {"found": trace.found, "fix": trace.fix}
-    reachable = "mounted" if trace.mounted else "not mounted"
     yield "osnoise tracer", trace.tracer, found
-    yield "tracepoints", "none" if trace.tracer == "detours" else reachable, found
+    yield "tracepoints", "none" if trace.tracer == "detours" else "yes", found
     virtual = trials.hardware.state == "no" and virtualisation(root) != "none"
     for name, trial, case in (
         ("hardware counters", trials.hardware, "virtual" if virtual else trials.hardware.state),
@@ -188,9 +192,8 @@ def _hardware(root: str | Path) -> Iterator[Case]:
     yield "CPUs", case, {"found": cpus, "one": 1 / layout.cores}
 
 
-def _tools(trials: Trials) -> Iterator[Case]:
-    case = "yes" if trials.groups.state == "yes" else "limited"
-    yield "ending of runs", case, {"found": trials.groups.message}
-    yield "C compiler, OpenMP", trials.openmp.state, {"found": trials.openmp.message}
-    new = sys.version_info >= (3, 11)  # noqa: UP036 (who starts an older one reads the line)
-    yield "Python", "yes" if new else "no", {"found": platform.python_version()}
+def _tools() -> Iterator[Case]:
+    place = run_groups.base()
+    yield "ending of runs", "yes" if place else "limited", {"place": place}
+    name = compiler()
+    yield "C compiler", "yes" if name else "no", {"found": name or "none"}
