@@ -407,6 +407,8 @@ def _promise(build: Path, stage: str, digests: dict[str, str] | None) -> None:
         whole = promised(build)
         whole.pop(stage, None)
         write_json(build / MANIFEST, whole if digests is None else whole | {stage: digests})
+        for before in (build / "stamps").glob("*.whole"):  # they stand in it now
+            before.unlink()
 
 
 def is_hidden(path: Path) -> bool:

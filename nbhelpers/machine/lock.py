@@ -172,8 +172,8 @@ def _holder(handle: int) -> str:
     rows = map(str.split, Path("/proc/locks").read_text().splitlines())
     for pid in [row[4] for row in rows if row[1] == "FLOCK" and row[5].endswith(locked)]:
         with contextlib.suppress(OSError):  # it has ended, or is not seen from here
-            words = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ")
-            command = printable(words[:80].decode(errors="replace")).strip()
+            words = Path(f"/proc/{pid}/cmdline").read_text(errors="replace").replace("\0", " ")
+            command = printable(" ".join(words.split())[:80])
             user: str | int = os.stat(f"/proc/{pid}").st_uid
             with contextlib.suppress(KeyError):
                 user = pwd.getpwuid(int(user)).pw_name
