@@ -1,7 +1,7 @@
 """Make what `make paper PROFILE=record` measured the recorded campaign, data/recorded:
 `python -m tests.record`; or some stages of it, with the machine of these: `python -m tests.record
 STAGE STAGE`. Of what `make paper PROFILE=recorded` then found, the answers are shipped and stand in
-the README: `python -m tests.record answers`.
+the README, and so is what one notebook hands to another: `python -m tests.record answers`.
 """
 
 import gzip
@@ -53,8 +53,8 @@ def record(stages: Sequence[str] = ()) -> Path:
 
 
 def ship_answers() -> Path:
-    """Write the answers of the recorded campaign that build/recorded has, and the README's
-    table.
+    """Write the answers of the recorded campaign that build/recorded has, the README's table, and
+    what a notebook that runs alone starts from.
 
     Raises
     ------
@@ -67,6 +67,8 @@ def ship_answers() -> Path:
         values = {name: getattr(one.answer, name) for name in SHIPPED}
         plain = {name: None if value != value else value for name, value in values.items()}
         rows.append({"stage": one.stage, "question": one.question, "answer": plain})
+    for copy in (shipped() / "data" / "recorded").glob("*/handed-on/*"):
+        shutil.copyfile(results() / "recorded/results" / copy.parents[1].name / copy.name, copy)
     path = write_json(shipped() / "data" / "recorded" / "answers.json", rows, 1)
     readme = shipped() / "README.md"
     before, _, rest = readme.read_text(encoding="utf-8").partition(BEGIN)
