@@ -49,7 +49,11 @@ _ANSWER = """() => { const one = document.querySelector('.noisebook-answer');
 _UNFOLD = "() => document.querySelectorAll('details').forEach(one => one.open = true)"
 _WORDS = """() => { const words = one => one.innerText.split(/\\s+/).filter(Boolean).length;
   const left = [...document.querySelectorAll('table, select')].filter(one => one.checkVisibility());
-  return words(document.body) - left.map(words).reduce((a, b) => a + b, 0); }"""
+  const drawn = [...document.querySelectorAll('svg')];  // labels of axes, as in a picture
+  drawn.forEach(one => { one.style.visibility = 'hidden'; });
+  const count = words(document.body) - left.map(words).reduce((a, b) => a + b, 0);
+  drawn.forEach(one => { one.style.visibility = ''; });
+  return count; }"""
 _HEIGHT = "() => document.documentElement.scrollHeight"
 
 
@@ -66,7 +70,7 @@ class Seen:
     points
         By width, the smallest text of a figure in points; infinite without figures.
     words
-        Number of words that are shown at first, but for those in tables.
+        Number of words that are shown at first, but for those in tables and drawings.
     answer_ends
         Lower edge of the answer at 1280 pixels; None without an answer.
     links, ids, messages, requests
