@@ -2,7 +2,7 @@
 #:Noisebook: why does a parallel program not take the same time twice? (two cores)
 #:
 #:  make paper      15 min   the whole study on this machine: build/PROFILE/paper; as root the full method
-#:  make test       7 min    the tests; make check, make format: layout, lint, types, sizes
+#:  make test       5 min    the tests; make check, make format: layout, lint, types, sizes
 #:  make lab                 JupyterLab on copies of the notebooks; LAB='--port 8889'
 #:  make doctor     10 s     what this machine can measure, and what mends the rest
 #:  make env        2 min    environment (.venv) and C parts; make docs: the reference
