@@ -1,5 +1,5 @@
 """Processes that a run leaves behind and no control group holds: they become children of this
-process, and are killed and reaped.
+process, are known by their process group and the mark in their environment, killed and reaped.
 
 Owns being the parent of orphans, and that SIGTERM ends this process only after the cleaning up.
 """
@@ -8,11 +8,13 @@ import ctypes
 import os
 import signal
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 from ..machine.kernel import passing_over
 
+MARK = "NOISEBOOK_RUN"
 _SET_CHILD_SUBREAPER, _GET_CHILD_SUBREAPER = 36, 37
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -45,19 +47,22 @@ def kill_and_reap(pid: int) -> bool:
     return True
 
 
-def belongs_to_run(pid: int, leader: int, held: bool) -> bool:
-    """Whether an adopted child comes from a run: by the process group of its leader or, dead, its
-    foreign session. Where no control group holds the run (`held`), also by any process group but
-    ours; what other threads start meanwhile in a group of its own is taken for the run's.
+def belongs_to_run(pid: int, leader: int, mark: str) -> bool:
+    """Whether an adopted child comes from a run: by the process group of its leader, the mark in
+    its environment, or, dead and with no mark to read, its foreign session.
     """
     with passing_over(), open(f"/proc/{pid}/stat") as file:
         state, _, group, session = file.read().rpartition(")")[2].split()[:4]
-        return (
-            int(group) == leader
-            or (state == "Z" and int(session) != os.getsid(0))
-            or (not held and int(group) != os.getpgrp())
-        )
+        if int(group) == leader or (state == "Z" and int(session) != os.getsid(0)):
+            return True
+        with open(f"/proc/{pid}/environ", "rb") as variables:
+            return os.fsencode(f"{MARK}={mark}") in variables.read().split(b"\0")
     return False
+
+
+def new_mark() -> str:
+    """The mark of one run: this process, and a number."""
+    return f"{os.getpid()}.{time.monotonic_ns()}"
 
 
 @contextmanager

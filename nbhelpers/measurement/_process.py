@@ -19,7 +19,7 @@ from pathlib import Path
 from ..errors import RunError
 from ..machine import kernel, run_groups
 from ..workloads import Workload, binary_folder, format_cpu_list, program_path
-from ._orphans import belongs_to_run, children, kill_and_reap
+from ._orphans import MARK, belongs_to_run, children, kill_and_reap, new_mark
 from ._output import ROOM_FOR_SERIES, Capture
 from ._regions import watch
 from ._stamps import StampedCapture, stamped_pair
@@ -66,6 +66,7 @@ class Child:
         self.harness_peak_kb = 0
         self.left: list[str] = []
         self._attachments = attachments
+        self._mark = new_mark()
         self._fds: list[int] = []
         self._captures: list[Capture] = []
         self._foreign_children = children()
@@ -125,6 +126,7 @@ class Child:
         for one in self._attachments:
             env |= one.variables
         env |= self.watch.env | {name: str(fd) for name, fd in barrier.items()}
+        env[MARK] = self._mark
         wrapper = [word for one in self._attachments for word in one.wrapper]
         words = [*wrapper, launcher, *options, "--", program, *workload.command[1:]]
         streams = [
@@ -290,12 +292,11 @@ class Child:
         """Remember the children that others of this process started since, such as injectors: they
         are not the run's.
         """
-        self._foreign_children = children() - {self.pid, *self._adopted(held=True)}
+        self._foreign_children = children() - {self.pid, *self._adopted()}
 
-    def _adopted(self, held: bool = False) -> set[int]:
-        held = held or bool(self._groups)
+    def _adopted(self) -> set[int]:
         found = children() - self._foreign_children
-        return {pid for pid in found if belongs_to_run(pid, self.pid, held)}
+        return {pid for pid in found if belongs_to_run(pid, self.pid, self._mark)}
 
     def _sweep(self) -> list[str]:
         """Kill until nothing is found, as a process may start another while we look; returns the

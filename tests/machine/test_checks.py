@@ -32,7 +32,8 @@ def test_on_a_server_with_osnoise_nothing_is_replaced(server):
     report = doctor(server, ALL_WELL)
     assert report.replaced() == []
     assert report.capabilities == Capabilities("osnoise", True, True, "absent", True, True)
-    assert {found.name for found in report.checks if found.state != "yes"} == {"SMT"}
+    less = {found.name for found in report.checks if found.state != "yes"}
+    assert less - {"ending of runs"} == {"SMT"}  # whether groups can be made here
 
 
 def test_without_osnoise_tracepoints_stand_in(server):

@@ -5,19 +5,19 @@ import sys
 
 import pytest
 
-from nbhelpers.measurement._orphans import belongs_to_run
+from nbhelpers.measurement._orphans import MARK, belongs_to_run
 
 
-def test_a_process_group_belongs_to_a_run_and_any_but_ours_where_nothing_holds_it():
-    with subprocess.Popen(["sleep", "30"], process_group=0) as apart:
-        with subprocess.Popen(["sleep", "30"]) as ours:
-            for held in (True, False):
-                assert belongs_to_run(apart.pid, apart.pid, held)
-                assert belongs_to_run(apart.pid, ours.pid, held) != held
-                assert not belongs_to_run(ours.pid, apart.pid, held)
-            ours.kill()
+def test_a_process_group_or_the_mark_belongs_to_a_run_and_nothing_else_does():
+    marked = {MARK: "8.12"}
+    with subprocess.Popen(["sleep", "30"], start_new_session=True, env=marked) as apart:
+        with subprocess.Popen(["sleep", "30"], env={"OTHER": f"{MARK}=8.12"}) as other:
+            assert belongs_to_run(apart.pid, apart.pid, "") and belongs_to_run(apart.pid, 0, "8.12")
+            assert not belongs_to_run(apart.pid, other.pid, "8.1")
+            assert not belongs_to_run(other.pid, 0, "8.12")
+            other.kill()
         apart.kill()
-    assert not belongs_to_run(apart.pid, apart.pid, False)  # it is no more
+    assert not belongs_to_run(apart.pid, apart.pid, "8.12")  # it is no more
 
 
 @pytest.mark.parametrize("script", ["pass", "raise ValueError"])

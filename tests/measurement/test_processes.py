@@ -82,8 +82,9 @@ def state(tmp_path, monkeypatch):
 # ---- while the harness lives ---------------------------------------------------------------------
 
 
-@with_and_without
-@pytest.mark.parametrize("way", HIDING)
+@pytest.mark.parametrize(
+    ("way", "grouped"), [*((way, True) for way in HIDING), ("new session", False)]
+)
 def test_what_hides_is_found_killed_and_named(way, grouped, monkeypatch):
     _use(grouped, monkeypatch)
     seconds = length()
