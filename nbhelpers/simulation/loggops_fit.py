@@ -45,8 +45,7 @@ def fit_loggops(
     ----------
     times
         A row a repetition: `family` (roundtrip, burst, delayed, late; copy, sum, cold and made as
-        well),
-        `bytes`, `messages`, `delay_ns`, `round`, `ns`; see the notes.
+        well), `bytes`, `messages`, `delay_ns`, `round`, `ns`; see the notes.
     quantile
         Quantile (0 to 1) of the repetitions of a family and size that stands for the undisturbed
         machine. Other load only ever makes a round trip longer.
