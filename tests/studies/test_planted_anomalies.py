@@ -12,12 +12,7 @@ from nbhelpers.answers import CANNOT_TELL, NO, YES
 from nbhelpers.machine import doctor
 from nbhelpers.measurement import Campaign, Cell, finished, recorded_runs
 from nbhelpers.noise import Signature, average_noise
-from nbhelpers.studies.planted_anomalies import (
-    median_run,
-    narrow_means,
-    planted_schedules,
-    traced_configs,
-)
+from nbhelpers.studies.planted_anomalies import narrow_means
 from nbhelpers.tracing import Tracer, read_traces
 from nbhelpers.workloads import nbody
 from tests.cells import run_cells
@@ -27,11 +22,17 @@ from tests.shown import Shown
 @pytest.mark.parametrize("cpus", [2, 8, 128])
 def test_schedules_take_from_a_fifth_to_the_whole_of_a_run(cpus):
     schedules = planted_schedules(10, 0.4, cpus, seed=1)
+    assert schedules == planted_schedules(10, 0.4, cpus, seed=1)
     lengths_ms = [total_ms(schedule) for schedule in schedules]
     shares = np.array([sum(lengths) for lengths in lengths_ms]) / 400
     assert np.allclose(shares, np.linspace(0.2, 1.0, 10), atol=1e-6)
     assert max(map(max, lengths_ms)) <= 60
     assert (shares / [len(schedule) for schedule in schedules]).max() <= 0.9
+
+
+def planted_schedules(cases, seconds, cpus, seed) -> list:
+    known = {"cases": cases, "seconds": seconds, "cpus": cpus, "seed": seed}
+    return run_cells("35-planted-anomaly", "schedules", **known)["schedules"]
 
 
 def total_ms(schedule) -> list[float]:
@@ -100,22 +101,6 @@ def test_a_case_of_which_nothing_is_left_is_replayed_whole_or_left_out():
     assert table["case"].tolist() == [1, 3] and table["total_ms"].tolist() == [5.0, 5.0]
 
 
-@pytest.mark.parametrize(
-    ("seconds", "chosen"),
-    [
-        ([0.5], 0),
-        ([0.5, 0.9], 0),
-        ([0.9, 0.5, 0.6], 2),
-        ([0.6, 3.0, 0.5, 0.61, 0.62], 3),
-        ([0.5, 0.5, 0.5], 1),
-    ],
-)
-def test_the_run_of_median_run_time_is_not_moved_by_one_that_was_disturbed(seconds, chosen):
-    runs = pd.DataFrame({"run": range(len(seconds)), "seconds": seconds})
-    runs = runs.sample(frac=1, random_state=1)
-    assert median_run(runs)["run"].tolist() == [chosen]
-
-
 @pytest.mark.alone
 @pytest.mark.long
 @pytest.mark.skipif(doctor().capabilities.tracer == "detours", reason="nothing traces here")
@@ -125,21 +110,28 @@ def test_a_planted_case_goes_through_the_whole_chain(tmp_path, binaries):
     baseline = finished(Campaign(tmp_path / "baseline", [cell], runs=3).run())
     average = average_noise(read_traces(tmp_path / "baseline/traces", baseline), baseline)
     schedules = planted_schedules(1, float(baseline["seconds"].mean()), 2, seed=3)
-    configs = traced_configs(tmp_path / "traced", workload, schedules, average, traces=3)
+    stage10 = Shown(workload=workload, average=lambda method: average)
+    known = {"study": Shown(data=tmp_path), "stage10": stage10, "numbers": [1]}
+    known |= {"schedules": schedules, "seed": 0, "method": "paper"}
+
+    def traced_configs(recorded_only: bool, traces: int) -> list:
+        given = known | {"recorded_only": recorded_only, "traces": traces}
+        return run_cells("35-planted-anomaly", "traced", **given)["configs"]
+
+    configs = traced_configs(recorded_only=False, traces=3)
     traced = finished(recorded_runs(tmp_path / "traced")).sort_values("seconds")
     provenance = configs[0].provenance
     assert provenance["run"] == traced["run"].iloc[1]
     assert provenance["seconds_of_all"] == traced["seconds"].tolist()
     first = traced[traced["round"] == 0]["run"].iloc[0]
-    given = {"recorded_only": True, "traces": 1}  # a recording of one traced run a case is enough
-    [alone] = traced_configs(tmp_path / "traced", workload, schedules, average, **given)
+    # a recording of one traced run a case is enough
+    [alone] = traced_configs(recorded_only=True, traces=1)
     assert alone.provenance["run"] == first
     events = configs[0].events()
     traced_ms = events.loc[events["policy"] == "SCHED_FIFO", "duration_ns"].sum() / 1e6
     # what the hog took is in the config (blocks after the run's end are not)
     assert 0.3 < traced_ms / sum(total_ms(schedules[0])) < 1.3
-    known = {"study": Shown(data=tmp_path), "stage10": Shown(workload=workload), "numbers": [1]}
-    known |= {"schedules": schedules, "configs": configs, "runs": 3, "most_runs": 3}
+    known |= {"configs": configs, "runs": 3, "most_runs": 3}
 
     def campaign(recorded_only: bool) -> pd.DataFrame:
         how = {"seed": 0, "recorded_only": recorded_only}
