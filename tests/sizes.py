@@ -13,7 +13,7 @@ BUDGETS = {  # parts of nbhelpers → lines of code at most
     "files records reading errors places progress schemas outcomes empty facts": 830,
     "machine": 2200,
     "measurement workloads speed": 4860,  # fixed work as the ruler: calls of functions
-    "tracing account": 3400,
+    "tracing account perfetto": 3400,
     "noise injection": 3450,  # two definitions of a delta, three ways to replay a thread
     "statistics attribution": 3000,
     "mitigation": 2000,

@@ -125,13 +125,14 @@ def trace(arguments: SimpleNamespace) -> Answer:
 
 def _for_perfetto(study: "ProgramStudy", traced: "TracedRuns") -> Path | None:
     """The slowest traced run as a file for the viewer; None: tracepoints were not recorded."""
-    from ..account.perfetto import write_perfetto
+    from ..account.tracks import tracks_of_run
     from ..outcomes import worst_first
+    from ..perfetto import write_tracks
 
     slowest = worst_first(traced.runs[traced.runs["cell"] == "traced"])
     with suppress(InputError):
-        path = study.folder / "slowest-run.perfetto.json"
-        return write_perfetto(study.folder / "traced" / "traces", slowest, path)
+        tracks = tracks_of_run(study.folder / "traced" / "traces", slowest)
+        return write_tracks(study.folder / "slowest-run.perfetto.json", tracks)
     return None
 
 
@@ -160,12 +161,12 @@ def _same_with(arguments: SimpleNamespace, *verb: str) -> str:
 
 
 def inject(arguments: SimpleNamespace) -> Answer:
-    from ..account.perfetto import write_tracks
     from ..injection import injection_campaign, read_logs
     from ..injection.log import tracks_of_log
     from ..measurement import finished, run_notes
     from ..noise import NoiseConfig
     from ..outcomes import worst_first
+    from ..perfetto import write_tracks
     from ..statistics import compare
 
     workload = _workload(arguments)
@@ -278,6 +279,7 @@ def simulate(arguments: SimpleNamespace) -> Answer:
 
 
 def whatif(arguments: SimpleNamespace) -> Answer:
+    from ..perfetto import write_tracks
     from ..simulation import what_if
 
     if arguments.perfetto and len(arguments.traces) > 1:
@@ -300,7 +302,7 @@ def whatif(arguments: SimpleNamespace) -> Answer:
         about = {"trace": path, "network": name, "noise": noise, "notes": notes}
         rows.append(about | row | {"why": _rows(why)})
     if arguments.perfetto:
-        written = what_if.write_timeline(result, arguments.perfetto)
+        written = write_tracks(arguments.perfetto, what_if.tracks_of_result(result))
         lines.append(f"for https://ui.perfetto.dev: {_relative(written)}")
     return Answer("\n".join(lines).rstrip(), rows)
 

@@ -199,7 +199,7 @@ def read_logs(folder: str | Path, runs: pd.DataFrame) -> pd.DataFrame:
 
 
 def tracks_of_log(log: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """What was planned, and what was done, as slices for `nbhelpers.account.perfetto.write_tracks`.
+    """What was planned, and what was done, as slices for `nbhelpers.perfetto.write_tracks`.
 
     Parameters
     ----------

@@ -61,7 +61,7 @@ def slowdowns(
     networks
         One, or one for each value of `network` (without such a column, of `noise`).
     seeds
-        Replicates of each case, at least 2. Equal seeds give equal phases.
+        Replicates of each case; of one there is no interval. Equal seeds give equal phases.
     unit
         "us" or "ms": of the times, and the end of their names.
 
@@ -100,7 +100,9 @@ def slowdowns(
         noise = spread_over(traces, schedule.ranks, 0, case.get("cosched", False))
         found = replicate(call, noise, case.pop("seeds", seeds))
         own = {"overhead_share": float(np.mean([trace.overhead for trace in traces]))}
-        rows.append(case | own | ideal | _summary(found / ideal_ns, ideal_ns, unit))
+        row = summary(found / ideal_ns)
+        noisy = {f"noisy_{unit}": row["median"] * (ideal_ns / 1e3) / _US[unit]}
+        rows.append(case | own | ideal | noisy | row)
     return pd.DataFrame(rows)
 
 
@@ -117,12 +119,11 @@ def _program(case: dict, programs: Program | Mapping[Any, Program]) -> tuple[Pro
     return program, {name: case[name] for name in case if name in known and name not in bound}
 
 
-def _summary(slowdown: np.ndarray, ideal_ns: float, unit: str) -> dict[str, float]:
-    low, high = bootstrap_interval(slowdown, "median")
-    median = float(np.median(slowdown))
+def summary(slowdown: np.ndarray) -> dict[str, float]:
+    """The median of slow-downs with its interval, the ends, and how many there are."""
+    low, high = bootstrap_interval(slowdown, "median") if len(slowdown) > 1 else (np.nan, np.nan)
     return {
-        f"noisy_{unit}": median * (ideal_ns / 1e3) / _US[unit],
-        "median": median,
+        "median": float(np.median(slowdown)),
         "low": low,
         "high": high,
         "least": float(slowdown.min()),

@@ -1,7 +1,7 @@
 """What a traced program would do elsewhere: on another network, on more ranks, under noise.
 
 Owns how a trace is read whatever it is, how noise and networks are named in a word, what the
-critical path consists of, and the file for the Perfetto viewer.
+critical path consists of, and what of a run the Perfetto viewer shows.
 """
 
 import re
@@ -14,22 +14,21 @@ import numpy as np
 import pandas as pd
 
 from ..errors import InputError
-from ..files import write_json
 from ..mpi import read_calls
 from ..mpi.pingpong import measure_pingpong
-from ..statistics import bootstrap_interval
 from .detours import Detours, periodic
 from .engine import simulate
 from .goal import read_goal
 from .loggops import LogGOPS, Network, known_network
 from .loggops_fit import fit_loggops
 from .machines import spread_over, traces_of
+from .noisy_cases import summary
 from .replicates import replicate, seeds_of
 from .result import Result
 from .schedule import Schedule
 from .traces import asking, schedule_of_calls
 
-_SIGNATURE = re.compile(r"([\d.]+) ?(?:Hz)? ?[x×] ?([\d.]+) ?(?:us|µs)?")
+_SIGNATURE = re.compile(r"(\d*\.?\d+) ?(?:Hz)? ?[x×] ?(\d*\.?\d+) ?(?:us|µs)?")
 _MOST_DRAWN, _MOST_RANKS = 100_000, 16  # operations; then the ranks with most of the path
 _NOISE_TRACK = 1000
 _MUCH = 0.01  # of the computation, of a call that only asks
@@ -97,11 +96,12 @@ def noise_named(name: str) -> list[Detours]:
         return []
     if name == "here" or Path(name).is_file():
         return traces_of(None if name == "here" else name)
-    numbers = _SIGNATURE.fullmatch(name)
-    try:
-        return [periodic(*map(float, numbers.groups()))] if numbers else _unknown(name)
-    except ValueError:
-        return _unknown(name)
+    if numbers := _SIGNATURE.fullmatch(name):
+        return [periodic(*map(float, numbers.groups()))]
+    raise InputError(
+        f"no noise is called '{name}'",
+        fix="here, none, the file of a recording, or a frequency (Hz) × duration (µs): 10x2500",
+    )
 
 
 def network_named(name: str) -> Network:
@@ -116,13 +116,6 @@ def network_named(name: str) -> Network:
     if name != "here":
         return known_network(name)
     return fit_loggops(measure_pingpong(rounds=6), resamples=1).piecewise
-
-
-def _unknown(name: str) -> list[Detours]:
-    raise InputError(
-        f"no noise is called '{name}'",
-        fix="here, none, the file of a recording, or a frequency (Hz) × duration (µs): 10x2500",
-    )
 
 
 def whatif(
@@ -158,9 +151,7 @@ def whatif(
         return row, ideal
     noise = spread_over(traces, schedule.ranks)
     took = replicate(call, noise, seeds)
-    found = took / ideal.makespan_ns
-    low, high = bootstrap_interval(found, "median") if seeds > 1 else (np.nan, np.nan)
-    row |= {"median": float(np.median(found)), "low": low, "high": high, "seeds": seeds}
+    row |= summary(took / ideal.makespan_ns)
     middle = int(np.argsort(took, kind="stable")[(seeds - 1) // 2])
     return row, call(noise.with_seed(int(seeds_of(seeds)[middle])), critical_path=True)
 
@@ -201,38 +192,25 @@ def reasons(result: Result) -> pd.DataFrame:
     return table.assign(share=table["ms"] / (result.makespan_ns / 1e6))
 
 
-def write_timeline(result: Result, path: str | Path) -> Path:
-    """Write a simulated run for https://ui.perfetto.dev: first the critical path, then each rank
-    with its CPUs and its noise. Of a long run the 16 ranks that are most on the path.
+def tracks_of_result(result: Result) -> dict[str, pd.DataFrame]:
+    """A simulated run as slices for `nbhelpers.perfetto.write_tracks`: first the critical path,
+    then each rank with its CPUs and its noise. Of a long run the 16 ranks that are most on the
+    path.
 
     Parameters
     ----------
     result
         As for `reasons`.
-    path
-        File to write, JSON.
     """
     along = result.path()
     most = along["rank"].value_counts().index[:_MOST_RANKS].to_numpy()
     drawn = result.timeline(most if len(result.schedule) > _MOST_DRAWN else None)
     drawn = drawn[drawn["what"] != "message"]
-    steps = [
-        _slice(0, 0, f"rank {row.rank}: {row.what}", row.begin_ns, row.end_ns, via=row.via)
-        for row in along.itertuples()
-    ]
-    for row in drawn.itertuples():
-        track = _NOISE_TRACK if row.what == "detour" else int(row.cpu)
-        about = {"peer": int(row.peer), "size": int(row.size), "noise_ns": row.noise_ns}
-        name = row.source or row.what
-        steps.append(_slice(int(row.rank) + 1, track, name, row.start_ns, row.end_ns, **about))
-    names = {0: "critical path"} | {int(r) + 1: f"rank {r}" for r in drawn["rank"].unique()}
-    named = [
-        {"ph": "M", "name": "process_name", "pid": number, "args": {"name": name}}
-        for number, name in names.items()
-    ]
-    return write_json(path, {"displayTimeUnit": "ns", "traceEvents": [*named, *steps]}, indent=None)
-
-
-def _slice(process: int, track: int, name: str, start_ns: float, end_ns: float, **about: Any):
-    times = {"ts": start_ns / 1e3, "dur": (end_ns - start_ns) / 1e3}
-    return {"ph": "X", "pid": process, "tid": track, "name": name, **times, "args": about}
+    track = drawn["cpu"].mask(drawn["what"] == "detour", _NOISE_TRACK)
+    drawn = drawn.assign(
+        track=track, name=drawn["source"].where(drawn["source"] != "", drawn["what"])
+    )
+    name = "rank " + along["rank"].astype(str) + ": " + along["what"]
+    along = along.rename(columns={"begin_ns": "start_ns"}).assign(track=0, name=name)
+    along = along[along["end_ns"] > along["start_ns"]]
+    return {"critical path": along} | {f"rank {rank}": own for rank, own in drawn.groupby("rank")}

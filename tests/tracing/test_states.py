@@ -15,10 +15,11 @@ import pandas as pd
 import pytest
 
 from nbhelpers import Campaign, Cell, finished, program
-from nbhelpers.account.perfetto import write_perfetto
+from nbhelpers.account.tracks import tracks_of_run
 from nbhelpers.errors import InputError
 from nbhelpers.machine import doctor
 from nbhelpers.measurement import Attachment
+from nbhelpers.perfetto import write_tracks
 from nbhelpers.tracing import Tracer
 from nbhelpers.tracing.campaign import OWNERS, STATES, each_recording
 from nbhelpers.tracing.states import tables_of_recording
@@ -152,7 +153,8 @@ def test_another_process_on_its_cpu_is_named(tmp_path, tracing):
 def test_perfetto_gets_what_was_recorded(tmp_path):
     path = TRACES[40]
     runs = pd.DataFrame({"run": [int(path.name[4:10])], "status": "ok"})
-    shown = json.loads(write_perfetto(path.parent, runs, tmp_path / "run.json").read_text())
+    file = write_tracks(tmp_path / "run.json", tracks_of_run(path.parent, runs))
+    shown = json.loads(file.read_text())
     slices = pd.DataFrame([one for one in shown["traceEvents"] if one["ph"] == "X"])
     states, owners = tables_of_recording(*read_recording(path), path)
     tables = {1: owners[owners["name"] != "idle"], 3: states}
@@ -164,4 +166,4 @@ def test_perfetto_gets_what_was_recorded(tmp_path):
     account = slices.loc[slices["pid"] == 4, "args"].map(lambda piece: float(piece["ns"]))
     assert account.sum() == pytest.approx(states["end_ns"].max())  # all of the run, once
     with pytest.raises(InputError, match="no recording to show"):
-        write_perfetto(tmp_path, runs, tmp_path / "run.json")
+        tracks_of_run(tmp_path, runs)
