@@ -30,6 +30,13 @@ def damaged(what: str, where: object) -> InputError:
     return InputError(what, where=where, why="the trace is damaged", fix="record the run again")
 
 
+def lost(what: str, where: object) -> LostEvents:
+    """The error of a trace in which events are missing."""
+    why = "durations around each gap would be wrong"
+    fix = "record again with a larger buffer: Tracer(…, buffer_kib=16384)"
+    return LostEvents(what, where=where, why=why, fix=fix)
+
+
 def write_trace(path: str | Path, content: bytes) -> Path:
     """Write a gzip file, whole or not at all."""
     return write_atomically(path, gzip.compress(content, compresslevel=6, mtime=0))
@@ -55,14 +62,12 @@ def parse_header(line: bytes, format_name: str, path: str | Path) -> dict:
     return header
 
 
-def header_integer(
-    header: dict, key: str, path: str | Path, low: int = 0, high: int = 1 << 62
-) -> int:
+def header_integer(header: dict, key: str, path: str | Path, high: int = 1 << 62) -> int:
     """An integer of a header, within bounds, or an error that names the field."""
     value = header.get(key)
-    if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= high:
         raise InputError(
-            f"'{key}' must be an integer from {low} to {high}, found {value!r}",
+            f"'{key}' must be an integer from 0 to {high}, found {value!r}",
             where=f"{path}, header",
         )
     return value
@@ -70,13 +75,15 @@ def header_integer(
 
 def refuse_recorded_loss(header: dict, path: str | Path) -> None:
     """An error where the kernel lost events of a recorded run."""
-    if lost := header_integer(header, "lost", path):
-        raise LostEvents(
-            f"the kernel lost {lost} events",
-            where=path,
-            why="durations around each gap would be wrong",
-            fix="record again with a larger buffer: Tracer(…, buffer_kib=16384)",
-        )
+    if count := header_integer(header, "lost", path):
+        raise lost(f"the kernel lost {count} events", path)
+
+
+def header_window(
+    header: dict, path: str | Path, begin: str = "start_ns", end: str = "end_ns"
+) -> tuple[int, int]:
+    """Two times of a header: those of the timed region, or others."""
+    return header_integer(header, begin, path), header_integer(header, end, path)
 
 
 def header_integers(header: dict, key: str, path: str | Path) -> list[int]:

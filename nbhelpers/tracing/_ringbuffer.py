@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..errors import InputError, LostEvents
-from ._files import damaged
+from ..errors import InputError
+from ._files import damaged, lost
 from ._table import LARGEST_NS
 
 _MISSED = 1 << 31  # of the commit word: events are missing before this page
@@ -94,12 +94,7 @@ def decode_pages(data: np.ndarray, layout: PageLayout, where: object = None) -> 
     pages = data.reshape(-1, layout.page_bytes)
     commit = pages[:, layout.commit_offset : layout.commit_offset + 4].copy().view("<u4").ravel()
     if missed := np.flatnonzero(commit & _MISSED).tolist():
-        raise LostEvents(
-            "the kernel lost events",
-            where=f"{where}, page {missed[0]}",
-            why="durations around each gap would be wrong",
-            fix="record again with a larger buffer: Tracer(…, buffer_kib=16384)",
-        )
+        raise lost("the kernel lost events", f"{where}, page {missed[0]}")
     used = (commit & 0x3FFFFFFF).astype(np.int64)
     if (used > layout.page_bytes - layout.data_offset).any() or (used % 4).any():
         raise damaged("a page claims more data than it has", where)

@@ -51,22 +51,20 @@ _DETOUR = np.dtype([("start_ns", "i8"), ("duration_ns", "i8")])
 
 def record_detours(
     seconds: float,
-    cpus: Collection[int] | None = None,
     threshold_ns: int | None = None,
     fixed: str = "work",
 ) -> pd.DataFrame:
     """Record interruptions of a program in user space: detours.
 
-    A loop on each CPU reads the clock and records where two readings lie too far apart. It needs no
-    privilege. It shows when and for how long something interrupted, but not what.
+    A loop on each CPU that this process may use reads the clock and records where two readings lie
+    too far apart. It needs no privilege. It shows when and for how long something interrupted, but
+    not what.
 
     Parameters
     ----------
     seconds
         Undisturbed time on each CPU; the loop takes this and the noise. With `fixed="time"`: how
         long it takes.
-    cpus
-        CPUs to watch; None: all that this process may use.
     threshold_ns
         Two readings further apart are a detour; None: ten times the length of a reading, at least
         200 ns, which excludes the jitter of the loop on slow clocks of virtual machines, too.
@@ -107,9 +105,9 @@ def record_detours(
             f"fixed={fixed!r}", fix='choose fixed="work" (so long undisturbed) or fixed="time"'
         )
     capacity = int(min(max(1 << 18, _DETOURS_A_SECOND * seconds), 1 << 26))
-    options = ["--for", fixed, "--capacity", str(capacity)]
+    options = ["--capacity", str(capacity)]
     options += ["--threshold", str(int(threshold_ns))] if threshold_ns is not None else []
-    content, words = _run_loop(seconds, cpus, options)
+    content, words = _run_loop(seconds, fixed, options)
     header, threads, detours = _parse(content, "the detour loop")
     spent_ns = int((threads["end_ns"] - threads["begin_ns"]).sum())
     detours.attrs = {
@@ -123,21 +121,18 @@ def record_detours(
     return detours
 
 
-def _run_loop(
-    seconds: float, cpus: Collection[int] | None, options: Collection[str]
-) -> tuple[bytes, dict[str, str]]:
+def _command(seconds: float, fixed: str, path: Path) -> list[str]:
+    """The loop, which writes a file; without an option its work is fixed."""
+    command = [str(binary_folder() / "detours"), "--seconds", repr(float(seconds))]
+    return [*command, *(["--for", "time"] if fixed == "time" else []), "--out", str(path)]
+
+
+def _run_loop(seconds: float, fixed: str, options: Collection[str]) -> tuple[bytes, dict[str, str]]:
     """The bytes that the loop wrote, and the words of the line that it printed."""
     with tempfile.TemporaryDirectory(prefix="noisebook-") as folder:
         path = Path(folder) / _FILE
-        command = [
-            str(program_path(binary_folder() / "detours")),
-            "--seconds",
-            repr(float(seconds)),
-            "--out",
-            str(path),
-            *options,
-        ]
-        command += ["--cpus", ",".join(map(str, sorted(cpus)))] if cpus is not None else []
+        program_path(binary_folder() / "detours")  # or an error that says how to build it
+        command = [*_command(seconds, fixed, path), *options]
         try:
             done = subprocess.run(
                 command, capture_output=True, text=True, timeout=60 + 30 * seconds
@@ -172,11 +167,8 @@ def detour_workload(seconds: float, folder: str | Path, fixed: str = "work") -> 
         "work", or "time": then `seconds` is how long the loop takes, whatever it loses.
     """
     path = Path(folder).absolute() / _FILE
-    command = [str(binary_folder() / "detours"), "--seconds", repr(float(seconds))]
-    command += ["--for", "time"] if fixed == "time" else []
-    return Workload(
-        "detours", "external", (*command, "--out", str(path)), timeout_s=60 + 30 * seconds
-    )
+    command = tuple(_command(seconds, fixed, path))
+    return Workload("detours", "external", command, timeout_s=60 + 30 * seconds)
 
 
 class DetourTracer(Attachment):

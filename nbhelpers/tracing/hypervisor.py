@@ -17,7 +17,7 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
-from ._files import header_integer, header_integers
+from ._files import header_integer, header_integers, header_window
 from ._missing_switches import RUNTIME, SWITCH
 from ._table import REPLAY_PRIORITY, clip_to_window, hardware_events, in_order, join_events
 from .netduration import with_children
@@ -66,21 +66,8 @@ def stolen_time(header: dict, raw: pd.DataFrame, path: str | Path) -> pd.DataFra
     exact, the place known to the stretch between two records. Ticks alone are no rival: one that
     comes late gives a lower bound, and gaps between two ticks are not seen at all.
     """
-    window = header_integer(header, "start_ns", path), header_integer(header, "end_ns", path)
-    run, pids = header_integer(header, "run", path), header_integers(header, "workload_pids", path)
-    return stolen_from_tracepoints(raw, pids, window, run)
-
-
-def stolen_from_tracepoints(
-    raw: pd.DataFrame,
-    workload_pids: Collection[int],
-    window: tuple[int, int],
-    run: int = 0,
-) -> pd.DataFrame:
-    """`stolen_time` of a table of tracepoints (see `noise_from_tracepoints`) and the timed region,
-    ns, in its clock.
-    """
-    records = _Records.of(raw, workload_pids)
+    window, run = header_window(header, path), header_integer(header, "run", path)
+    records = _Records.of(raw, header_integers(header, "workload_pids", path))
     ticks = _late_ticks(records, window)
     lacking = _lacking(raw, records)
     gaps = _from_account(lacking[lacking["of_workload"]], records, ticks)

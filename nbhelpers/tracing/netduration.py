@@ -229,31 +229,33 @@ def _interrupts(trace: _Trace, net_ns: np.ndarray) -> dict:
         or [True]
     )
     first, last = trace.pairs(~others[trace.family])
-    duration_ns = _net(trace, net_ns, first, last)
-    net_ns[last] = duration_ns
     vector = trace.family[first]
     source = np.array(
         [_AS_OSNOISE_SAYS.get(name, name) for name in trace.families] or [""], dtype=object
     )[vector]
     device = np.flatnonzero(trace.of_family(IRQ)[first])
     source[device] = trace.raw["name"].to_numpy()[first[device]]
-    return _part("irq", trace, trace.time_ns[first], last, duration_ns, pd.Categorical(source))
+    return _paired("irq", trace, net_ns, first, last, pd.Categorical(source))
 
 
 def _softirqs(trace: _Trace, net_ns: np.ndarray) -> dict:
     first, last = trace.pairs(trace.of_family("softirq"))
-    duration_ns = _net(trace, net_ns, first, last)
-    net_ns[last] = duration_ns
     vector = trace.number[first]
     known = np.where((vector >= 0) & (vector < len(SOFTIRQS)), vector, len(SOFTIRQS))
-    return _part(
-        "softirq",
-        trace,
-        trace.time_ns[first],
-        last,
-        duration_ns,
-        pd.Categorical.from_codes(known, categories=[*SOFTIRQS, "unknown"]),
-    )
+    source = pd.Categorical.from_codes(known, categories=[*SOFTIRQS, "unknown"])
+    return _paired("softirq", trace, net_ns, first, last, source)
+
+
+def _paired(
+    kind: str,
+    trace: _Trace,
+    net_ns: np.ndarray,
+    first: np.ndarray,
+    last: np.ndarray,
+    source: pd.Categorical,
+) -> dict:
+    duration_ns = net_ns[last] = _net(trace, net_ns, first, last)
+    return _part(kind, trace, trace.time_ns[first], last, duration_ns, source)
 
 
 def _net(trace: _Trace, net_ns: np.ndarray, first: np.ndarray, last: np.ndarray) -> np.ndarray:

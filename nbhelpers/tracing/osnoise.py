@@ -11,12 +11,13 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ..errors import InputError, LostEvents
+from ..errors import InputError
 from ._clock import clock_offsets, clock_points
 from ._files import (
     damaged,
-    header_integer,
     header_integers,
+    header_window,
+    lost,
     parse_header,
     read_trace,
     refuse_recorded_loss,
@@ -129,13 +130,9 @@ def read_osnoise(
     """
     header, text, first_line = _split_header(read_trace(path), path)
     if header:
-        window = window or (
-            header_integer(header, "start_ns", path),
-            header_integer(header, "end_ns", path),
-        )
-        workload = (
-            workload if workload is not None else header_integers(header, "workload_pids", path)
-        )
+        window = window or header_window(header, path)
+        if workload is None:
+            workload = header_integers(header, "workload_pids", path)
         refuse_recorded_loss(header, path)
     columns = _parse(text, path, first_line)
     columns = _one_clock(columns, header.get("clock") == "mono", path)
@@ -203,24 +200,14 @@ def _parse_line(row: bytes, rows: list, forks: list, path: str | Path, number: i
 
 def _parse_remark(row: bytes, path: str | Path, number: int) -> bool:
     where = f"{path}, line {number}"
-    if lost := _LOST.search(row):
-        raise LostEvents(
-            f"the kernel lost {(lost[1] or b'').decode() or 'some'} events",
-            where=where,
-            why="durations around each gap would be wrong",
-            fix="record again with a larger buffer (buffer_size_kb)",
-        )
+    if gap := _LOST.search(row):
+        raise lost(f"the kernel lost {(gap[1] or b'').decode() or 'some'} events", where)
     _refuse_taint(row, path, number)
     if row.startswith(b"#"):
         written = _WRITTEN.match(row)
         if written and int(written[1]) < int(written[2]):
-            raise LostEvents(
-                f"only {written[1].decode()} of {written[2].decode()} events are left in the"
-                " buffer",
-                where=where,
-                why="the oldest were overwritten",
-                fix="record again with a larger buffer (buffer_size_kb)",
-            )
+            left, all_ = written[1].decode(), written[2].decode()
+            raise lost(f"only {left} of {all_} events are left in the buffer", where)
         return row.startswith((b"# tracer:", b"# entries-in-buffer"))
     if row.strip() and not row.startswith(
         b"Total Duration:"

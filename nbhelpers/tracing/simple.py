@@ -4,7 +4,7 @@ noise events.
 
 import os
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -59,7 +59,6 @@ def trace(
     source: str = "auto",
     config: str | None = None,
     timeout_s: float | None = None,
-    progress: Callable[[int, int, float], object] | None = None,
     **described: object,
 ) -> TracedRuns:
     """Run a program several times and record the noise events of each run.
@@ -84,8 +83,6 @@ def trace(
         Placement of the threads, such as "Rm" or "TP"; see `nbhelpers.workloads`.
     timeout_s
         Longest time of a run.
-    progress
-        Called with (runs done, runs in all, seconds left).
     described
         Further arguments of `nbhelpers.program`.
 
@@ -134,5 +131,5 @@ def trace(
             runs,
             attachments=layers,
         )
-        table = finished(campaign.run(progress))
+        table = finished(campaign.run())
         return TracedRuns(table, read_traces(place / "traces", table), tracer.source, traced)

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ._files import header_integer, header_integers
+from ._files import header_integer, header_integers, header_window
 from ._missing_switches import SWITCH, WAKE, WAKING, infer_switches
 from ._table import in_order, stacked
 from .netduration import FORK, IRQ, SOFTIRQS, with_children
@@ -86,11 +86,8 @@ def tables_of_recording(
     A preempted thread is runnable at once, a sleeping one from its wake-up. Of a thread that was
     there when recording began the first record says what it did before.
     """
-    start_ns, end_ns, on_ns, off_ns, run = (
-        header_integer(header, name, path)
-        for name in ("start_ns", "end_ns", "on_ns", "off_ns", "run")
-    )
-    window, recorded = (start_ns, end_ns), (on_ns, off_ns)
+    window, run = header_window(header, path), header_integer(header, "run", path)
+    recorded = header_window(header, path, "on_ns", "off_ns")
     threads = with_children(raw, header_integers(header, "workload_pids", path))
     inferred = infer_switches(raw).raw
     switch = inferred[inferred["event"] == SWITCH]

@@ -15,6 +15,7 @@ from ._files import (
     header_integer,
     header_integers,
     header_line,
+    header_window,
     parse_header,
     read_trace,
     refuse_recorded_loss,
@@ -97,7 +98,7 @@ def read_tracepoints(path: str | Path) -> pd.DataFrame:
 
 def events_of_recording(header: dict, raw: pd.DataFrame, path: str | Path) -> pd.DataFrame:
     """`read_tracepoints` of what `read_recording` returned; `path` is for messages."""
-    window = header_integer(header, "start_ns", path), header_integer(header, "end_ns", path)
+    window = header_window(header, path)
     if not 0 <= window[0] < window[1]:
         raise InputError(
             f"the timed region {window} is empty",
@@ -105,7 +106,7 @@ def events_of_recording(header: dict, raw: pd.DataFrame, path: str | Path) -> pd
             why="times count from its begin",
             fix="record the run again",
         )
-    recorded = header_integer(header, "on_ns", path), header_integer(header, "off_ns", path)
+    recorded = header_window(header, path, "on_ns", "off_ns")
     events = noise_from_tracepoints(
         raw,
         header_integers(header, "workload_pids", path),

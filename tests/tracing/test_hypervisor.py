@@ -19,7 +19,7 @@ from nbhelpers.tracing import (
     stolen_times,
     with_stolen_time,
 )
-from nbhelpers.tracing.hypervisor import stolen_from_tracepoints
+from nbhelpers.tracing.hypervisor import stolen_time
 from tests.cells import run_cells
 from tests.shown import Shown
 
@@ -154,7 +154,8 @@ def made_up(pauses, seconds=0.2, cpu=0, seed=0, with_account=True, without_inter
 
 
 def stolen_from(raw, pids=(WORKLOAD,)):
-    return stolen_from_tracepoints(raw, pids, (0, 200_000_000))
+    header = {"start_ns": 0, "end_ns": 200_000_000, "run": 0, "workload_pids": list(pids)}
+    return stolen_time(header, raw, "made up")
 
 
 def random_pauses(seed, count=8):
