@@ -35,9 +35,8 @@ KINDS = {
     **dict.fromkeys(_WAITS, "wait"),
     **dict.fromkeys(_COLLECTIVES, "collective"),
     **{f"I{name.lower()}": "collective" for name in _COLLECTIVES},
-    "Start_collective": "collective",  # of older traces, which don't say which one
 }
-_AS_CALLED = dict.fromkeys(("Start_send", "Start_receive", "Start_collective"), "Start")
+_AS_CALLED = {"Start_send": "Start", "Start_receive": "Start"}
 NUMBERS = (
     *("rank", "start_ns", "end_ns", "peer", "tag", "bytes", "received_bytes"),
     *("source", "received_tag", "comm", "root", "request"),

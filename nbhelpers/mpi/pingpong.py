@@ -14,37 +14,25 @@ import pandas as pd
 from ..errors import InputError, NoisebookError
 from ..progress import task
 from ..reading import read_csv
-from ._installation import Installation, installation
+from ._installation import installation
 
 COLUMNS = ("family", "bytes", "messages", "delay_ns", "round", "ns", "send_ns")
+_REPETITIONS, _BURST = 3, 10  # the second in messages
 
 
 def measure_pingpong(
-    sizes: Sequence[int] | None = None,
-    *,
-    rounds: int = 10,
-    repetitions: int = 3,
-    messages: int = 10,
-    seed: int = 0,
-    timeout_s: float = 300.0,
-    mpi: Installation | None = None,
+    sizes: Sequence[int] = (), *, rounds: int = 10, timeout_s: float = 300.0
 ) -> pd.DataFrame:
     """Measure families of round trips between two ranks of this machine.
 
     Parameters
     ----------
     sizes
-        Bytes; None: 15 from 1 B to 1 MiB.
-    rounds, repetitions
-        Every round takes all families and sizes, in an order of its own; each is repeated.
-    messages
-        Number of messages of a burst.
-    seed
-        Seed of the random orders.
+        Bytes; none: 15 from 1 B to 1 MiB.
+    rounds
+        Every round takes all families and sizes three times each, in an order of its own.
     timeout_s
         Seconds after which the ranks are ended.
-    mpi
-        The MPI that is used; None: `installation()`.
 
     Returns
     -------
@@ -61,10 +49,10 @@ def measure_pingpong(
     NoisebookError
         The ranks failed, or took too long; nothing of them is left.
     """
-    mpi = mpi or installation()
+    mpi = installation()
     with tempfile.TemporaryDirectory(prefix="noisebook-") as folder:
         file = Path(folder) / "times"
-        numbers = [rounds, repetitions, messages, seed, *(sizes or ())]
+        numbers = [rounds, _REPETITIONS, _BURST, 0, *sizes]  # 0: the seed of the orders
         command = [*mpi.command(2), str(mpi.programs / "pingpong"), str(file), *map(str, numbers)]
         with task("ping-pong between two ranks", urgent=True):
             printed = _output(command, timeout_s)

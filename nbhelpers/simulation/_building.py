@@ -17,12 +17,10 @@ Numbers = np.ndarray | int
 After = tuple | Numbers
 
 
-def checked(ranks: int, *sizes: int, root: int = 0, least: int = 1) -> int:
+def checked(ranks: int, *sizes: int, root: int = 0) -> int:
     """The number of ranks, if it is one, and if the sizes and the root are possible."""
-    if int(ranks) != ranks or not least <= ranks < 2**31:
-        raise InputError(
-            f"a pattern for {ranks} ranks", why=f"it takes at least {least}, and fewer than 2^31"
-        )
+    if int(ranks) != ranks or not 1 <= ranks < 2**31:
+        raise InputError(f"a pattern for {ranks} ranks", why="it takes 1 to 2^31 − 1")
     if any(size < 0 for size in sizes):
         raise InputError(f"a negative size: {min(sizes)}")
     if not 0 <= root < ranks:
@@ -58,7 +56,6 @@ def uniform(
     peer: np.ndarray,
     size: Numbers,
     requires: Iterable[tuple[int, int]],
-    tag: Numbers = 0,
 ) -> Schedule:
     """A schedule in which every rank has the same operations and dependencies.
 
@@ -69,8 +66,6 @@ def uniform(
     peer
         int32[P, k]; becomes part of the schedule.
     size
-        One number or [k].
-    tag
         One number or [k].
     requires
         (operation, needed), numbers within the rank, in file order.
@@ -95,15 +90,14 @@ def uniform(
         kind,
         peer.reshape(-1),
         size=_column(size, peer.shape),
-        tag=_column(tag, peer.shape, np.int32),
         name=name,
         **done,
     )
 
 
-def _column(values: Numbers, shape: tuple[int, int], dtype: type | None = None) -> np.ndarray:
+def _column(values: Numbers, shape: tuple[int, int]) -> np.ndarray:
     values = np.atleast_1d(np.asarray(values))
-    dtype = dtype or (np.uint32 if values.max(initial=0) < 2**32 else np.int64)
+    dtype = np.uint32 if values.max(initial=0) < 2**32 else np.int64
     if not values.size or values.min() == values.max():
         return np.full(1, values.flat[0] if values.size else 0, dtype)
     return np.ascontiguousarray(np.broadcast_to(values, shape), dtype).reshape(-1)
@@ -146,12 +140,8 @@ class Building:
         """
         ranks, operations, needed = np.broadcast_arrays(ranks, operations, needed)
         real = (operations >= 0) & (needed >= 0)
-        parts = (
-            (ranks, operations, needed)
-            if real.all()
-            else (part[real] for part in (ranks, operations, needed))
-        )
-        self._edges.append(tuple(np.asarray(part, np.int32) for part in parts))
+        parts = (ranks[real], operations[real], needed[real])
+        self._edges.append(tuple(part.astype(np.int32) for part in parts))
 
     def schedule(self) -> Schedule:
         """All that was appended, as a schedule; the pieces are freed meanwhile."""
@@ -171,20 +161,16 @@ class Building:
             peer,
             size,
             tag=tag,
-            requires=self._requires(start, count),
+            requires=self._requires(start),
             name=self.name,
         )
 
-    def _requires(self, start: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray] | None:
-        dtype = np.int32 if count < 2**31 else np.int64
-        total, at = sum(len(edge[0]) for edge in self._edges), 0
-        operation, needed = np.empty(total, dtype), np.empty(total, dtype)
-        self._edges.reverse()
-        while self._edges:
-            ranks, *ends = self._edges.pop()
-            part = slice(at, at := at + len(ranks))
-            operation[part], needed[part] = (start[ranks] + end for end in ends)
-        return (operation, needed) if total else None
+    def _requires(self, start: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+        if not self._edges:
+            return None
+        ranks, operation, needed = map(np.concatenate, zip(*self._edges))
+        first = start[ranks]
+        return first + operation, first + needed
 
     def _append(
         self,

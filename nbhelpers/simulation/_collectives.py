@@ -186,42 +186,20 @@ def binomial_bcast(ranks: int, bytes: int = 1, root: int = 0) -> Schedule:
 
 def binomial_reduce(ranks: int, bytes: int = 1, root: int = 0) -> Schedule:
     """Reduction over a binomial tree (Schedgen's binomialtreereduce): a broadcast turned round."""
-    ranks, real = checked(ranks, bytes, root=root), _places(ranks, root)
-    build = Building(ranks, "binomial reduction")
-    to_parents, to_children = _binomial(ranks)
-    sent = np.full(ranks, -1, np.int32)
-    for places, parents in to_parents:
-        sent[places] = build.send(real[places], real[parents], bytes)
-    for places, children in to_children:
-        received = build.recv(real[places], real[children], bytes)
-        build.need(real[places], sent[places], received)
-    return build.schedule()
+    return _turned_round(binomial_bcast(ranks, bytes, root), "binomial reduction")
 
 
-def scatter(ranks: int, bytes: int = 1, root: int = 0) -> Schedule:
-    """The root sends to every other rank, in ascending order (Schedgen's scatter).
-
-    Ends at (P − 2) max(o + (s−1)O, g + (s−1)G) + h.
-    """
-    return _star(ranks, bytes, root, SEND, "scatter")
-
-
-def gather(ranks: int, bytes: int = 1, root: int = 0) -> Schedule:
-    """Every rank sends to the root, which receives in ascending order (Schedgen's gather).
-
-    Ends at o + L + (P − 2) max(o + (s−1) max(O, G), g + (s−1)G) + o + (s−1) max(O, G).
-    """
-    return _star(ranks, bytes, root, RECV, "gather")
-
-
-def _star(ranks: int, bytes: int, root: int, roots_kind: int, name: str) -> Schedule:
-    counts = np.ones(checked(ranks, bytes, root=root), np.int64)
-    counts[root] = ranks - 1
-    is_roots = np.repeat(np.arange(ranks) == root, counts)
-    peer = np.full(len(is_roots), root, np.int32)
-    peer[is_roots] = np.delete(np.arange(ranks), root)
-    kind = np.where(is_roots, roots_kind, SEND + RECV - roots_kind)
-    return Schedule.from_arrays(counts, kind, peer, bytes, name=name)
+def _turned_round(schedule: Schedule, name: str) -> Schedule:
+    """What is received is sent, and what waited is waited for."""
+    needed, operation = schedule.edges()
+    return Schedule.from_arrays(
+        np.diff(schedule.rank_start),
+        SEND + RECV - schedule.kind,
+        schedule.peer,
+        schedule.size,
+        requires=(operation, needed),
+        name=name,
+    )
 
 
 def binomial_scatter(ranks: int, bytes: int = 1, root: int = 0) -> Schedule:
@@ -231,7 +209,7 @@ def binomial_scatter(ranks: int, bytes: int = 1, root: int = 0) -> Schedule:
     ranks, real = checked(ranks, bytes, root=root), _places(ranks, root)
     build = Building(ranks, "binomial scatter")
     got = np.full(ranks, -1, np.int32)
-    for step in _descending(ranks):
+    for step in (1 << j for j in reversed(range(rounds_of(ranks)))):
         parents = np.arange(0, ranks - step, 2 * step)
         sizes = np.minimum(step, ranks - (parents + step)) * bytes
         got[parents + step] = build.recv(real[parents + step], real[parents], sizes)
@@ -241,25 +219,7 @@ def binomial_scatter(ranks: int, bytes: int = 1, root: int = 0) -> Schedule:
 
 def binomial_gather(ranks: int, bytes: int = 1, root: int = 0) -> Schedule:
     """Gather of `bytes` from each rank over a binomial tree, the scatter turned round."""
-    ranks, real = checked(ranks, bytes, root=root), _places(ranks, root)
-    build = Building(ranks, "binomial gather")
-    received: list[np.ndarray] = []
-    for step in reversed(_descending(ranks)):
-        parents = np.arange(0, ranks - step, 2 * step)
-        sizes = np.minimum(step, ranks - (parents + step)) * bytes
-        build.send(
-            real[parents + step],
-            real[parents],
-            sizes,
-            after=tuple(numbers[parents + step] for numbers in received),
-        )
-        received.append(np.full(ranks, -1, np.int32))
-        received[-1][parents] = build.recv(real[parents], real[parents + step], sizes)
-    return build.schedule()
-
-
-def _descending(ranks: int) -> list[int]:
-    return [1 << j for j in reversed(range(rounds_of(ranks)))]
+    return _turned_round(binomial_scatter(ranks, bytes, root), "binomial gather")
 
 
 # --- recursive doubling and halving ---------------------------------------------------------------

@@ -60,7 +60,8 @@ def compose(
     parts
         All for the same number of ranks; the same one may stand here many times.
     compute_ns
-        Before each part, a number, or int[P], ns; None: nothing, which only the first may be.
+        Before each part, a number, or int[P], ns; None: nothing, and ranks go on at once, which
+        only the first may be, or parts on other ranks than those before.
     """
     _check_parts(parts, compute_ns)
     known = {id(part): Part.of(part) for part in parts}
@@ -115,11 +116,7 @@ class _Weaving:
         for column in ("kind", "peer", "size", "cpu", "nic"):
             getattr(self, column)[at] = getattr(part.schedule, column)
         tag = part.schedule.column("tag")
-        self.tag[at] = (
-            np.where((tag == ANY) | (part.schedule.kind == CALC), tag, tag + self.tags)
-            if self.tags
-            else tag
-        )
+        self.tag[at] = tag + self.tags * ((tag != ANY) & (part.schedule.kind != CALC))
         self.tags += part.tags
         for which, needs in self.needs.items():
             operation, needed = part.schedule.edges(which)
@@ -155,20 +152,15 @@ class _Weaving:
             cpu=self.cpu,
             nic=self.nic,
             name=name,
-            requires=self._joined("requires"),
-            irequires=self._joined("irequires"),
+            requires=joined(self.needs["requires"]),
+            irequires=joined(self.needs["irequires"]),
         )
 
-    def _joined(self, which: str) -> Edges | None:
-        """All dependencies of a sort, (operation, needed)."""
-        if not self.needs[which]:
-            return None
-        dtype = np.int32 if len(self.kind) < 2**31 else np.int64
-        operations, needed = zip(*self.needs[which], strict=True)
-        return (
-            np.concatenate([part.astype(dtype) for part in operations]),
-            np.concatenate([part.astype(dtype) for part in needed]),
-        )
+
+def joined(edges: list[Edges]) -> Edges:
+    """All dependencies of a sort, (operation, needed)."""
+    operation, needed = zip(*edges, strict=True)
+    return np.concatenate(operation), np.concatenate(needed)
 
 
 def sequence(*parts: Schedule) -> Schedule:
@@ -244,28 +236,5 @@ def side_by_side(*schedules: Schedule) -> Schedule:
         embed(schedule, np.arange(end - schedule.ranks, end), ends[-1])
         for schedule, end in zip(schedules, ends, strict=True)
     ]
-    offsets = np.cumsum([0, *map(len, placed[:-1])])
-
-    def column(name: str) -> np.ndarray:
-        return np.concatenate([schedule.column(name) for schedule in placed])
-
-    def edges(which: str) -> Edges:
-        found = [schedule.edges(which) for schedule in placed]
-        operation, needed = (
-            np.concatenate([pair[side] + offset for pair, offset in zip(found, offsets)])
-            for side in (0, 1)
-        )
-        return operation, needed
-
-    return Schedule.from_arrays(
-        np.sum([np.diff(schedule.rank_start) for schedule in placed], axis=0),
-        column("kind"),
-        column("peer"),
-        column("size"),
-        tag=column("tag"),
-        cpu=column("cpu"),
-        nic=column("nic"),
-        requires=edges("requires"),
-        irequires=edges("irequires"),
-        name=" and ".join(schedule.name for schedule in schedules),
-    )
+    name = " and ".join(schedule.name for schedule in schedules)
+    return compose(placed, [None] * len(placed), name=name)

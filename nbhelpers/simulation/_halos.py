@@ -17,46 +17,29 @@ def grid(ranks: int, dimensions: int) -> tuple[int, ...]:
     """The sides of a grid of ranks, as close to a cube as divisors allow, the largest first."""
     shape, left = [], checked(ranks)
     for dimension in range(dimensions, 0, -1):
-        side = (
-            max(d for d in range(1, round(left ** (1 / dimension)) + 1) if left % d == 0)
-            if dimension > 1
-            else left
-        )
-        shape.append(side)
-        left //= side
+        most = round(left ** (1 / dimension))
+        shape.append(next(side for side in range(most, 0, -1) if left % side == 0))
+        left //= shape[-1]
     return tuple(sorted(shape, reverse=True))
-
-
-def _coordinates(shape: Sequence[int]) -> list[np.ndarray]:
-    rank, coordinates = np.arange(prod(shape)), []
-    for side in shape:
-        coordinates.append(rank % side)
-        rank = rank // side
-    return coordinates
 
 
 def _neighbour(
     shape: Sequence[int], offset: Sequence[int], periodic: bool
 ) -> tuple[np.ndarray, np.ndarray]:
     """The rank one step away in a direction, and which ranks have one."""
-    there, real, stride = np.zeros(prod(shape), np.int64), np.ones(prod(shape), bool), 1
-    for side, step, at in zip(shape, offset, _coordinates(shape), strict=True):
-        moved = at + step
+    rank, moved = np.arange(prod(shape)), []
+    real = np.ones(len(rank), bool)
+    for side, step, at in zip(shape, offset, np.unravel_index(rank, shape, "F"), strict=True):
+        moved.append(at + step)
         real &= (side > 1) | (step == 0)
         if not periodic:
-            real &= (moved >= 0) & (moved < side)
-        there += moved % side * stride
-        stride *= side
-    return there, real
+            real &= (moved[-1] >= 0) & (moved[-1] < side)
+    return np.ravel_multi_index(moved, shape, "wrap", "F"), real
 
 
 def _directions(dimensions: int, points: int | None) -> list[tuple[int, ...]]:
     """Along the axes first (+x, −x, +y, …), then the diagonals."""
-    axes = [
-        tuple(sign * (axis == a) for a in range(dimensions))
-        for axis in range(dimensions)
-        for sign in (1, -1)
-    ]
+    axes = [tuple(sign * axis) for axis in np.eye(dimensions, dtype=int) for sign in (1, -1)]
     if points in (None, 2 * dimensions + 1):
         return axes
     if points != 3**dimensions:
@@ -105,14 +88,10 @@ def halo(
         for offset in directions
     ]
     found = [_neighbour(shape, offset, periodic) for offset in directions]
-    for kind in (build.recv, build.send):
-        for tag, (offset, size, (there, real)) in enumerate(
-            zip(directions, sizes, found, strict=True)
-        ):
-            opposite = directions.index(tuple(-step for step in offset))
-            kind(
-                np.flatnonzero(real), there[real], size, tag=opposite if kind == build.recv else tag
-            )
+    back = [directions.index(tuple(-step for step in offset)) for offset in directions]
+    for append, tags in ((build.recv, back), (build.send, range(len(back)))):
+        for tag, size, (there, real) in zip(tags, sizes, found, strict=True):
+            append(np.flatnonzero(real), there[real], size, tag=tag)
     return build.schedule()
 
 
@@ -147,20 +126,12 @@ def sweep(
     (Σ (n − 1) + blocks) steps.
     """
     build = Building(checked(prod(shape)), f"sweep over {' x '.join(map(str, shape))}")
-    corners = (
-        [corner for corner in product((0, 1), repeat=len(shape)) for _ in range(2)]
-        if corners is None
-        else corners
-    )
+    corners = corners or sorted([*product((0, 1), repeat=len(shape))] * 2)
     sizes, rank = np.broadcast_to(bytes, len(shape)), np.arange(prod(shape))
     last = [np.full(len(rank), -1, np.int32)]
     for corner in corners:
-        axes = [
-            tuple((1 - 2 * corner[axis]) * (axis == a) for a in range(len(shape)))
-            for axis in range(len(shape))
-        ]
-        down = [_neighbour(shape, offset, False) for offset in axes]
-        up = [_neighbour(shape, [-step for step in offset], False) for offset in axes]
+        axes = np.diag(1 - 2 * np.array(corner))
+        down, up = ([_neighbour(shape, sign * one, False) for one in axes] for sign in (1, -1))
         for _ in range(blocks):
             last = _step(build, rank, up, down, sizes, compute_ns, last)
     return build.schedule()

@@ -13,6 +13,7 @@ from .loggops import CallCosts, LogGOPS, Piece, Piecewise
 
 FAMILIES = ("roundtrip", "burst", "delayed")
 UNITS = {"L": "ns", "o": "ns", "g": "ns", "G": "ns a byte", "O": "ns a byte", "S": "bytes"}
+QUANTILE = 0.25  # of repetitions
 UNLIMITED = 2**40  # S where no size was found to wait for its receive
 
 
@@ -36,9 +37,7 @@ class LogGOPSFit:
     piecewise: Piecewise
 
 
-def fit_loggops(
-    times: pd.DataFrame, quantile: float = 0.25, resamples: int = 100, seed: int = 0
-) -> LogGOPSFit:
+def fit_loggops(times: pd.DataFrame, resamples: int = 100) -> LogGOPSFit:
     """Fit LogGOPS parameters to families of round trips.
 
     Parameters
@@ -46,13 +45,8 @@ def fit_loggops(
     times
         A row a repetition: `family` (roundtrip, burst, delayed, late; copy, sum, cold and made as
         well), `bytes`, `messages`, `delay_ns`, `round`, `ns`; see the notes.
-    quantile
-        Quantile (0 to 1) of the repetitions of a family and size that stands for the undisturbed
-        machine. Other load only ever makes a round trip longer.
     resamples
-        Bootstrap samples of rounds, for the intervals.
-    seed
-        Seed of the resampling.
+        Bootstrap samples of rounds, for the intervals; always the same.
 
     Returns
     -------
@@ -66,6 +60,9 @@ def fit_loggops(
 
     Notes
     -----
+    The lower quartile of the repetitions of a family and size stands for the undisturbed machine:
+    other load only ever makes a round trip longer.
+
     PRTT(n, d, s) of Hoefler, Lichei, Rehm (IPDPS 2007), here in the simulator's model: n messages
     of s bytes, d apart, and one back. With D = (s − 1) O and B = (s − 1) G,
 
@@ -104,11 +101,11 @@ def fit_loggops(
     """
     _check(times)
     rounds = [part for _, part in times.groupby("round")]
-    rng, drawn = np.random.default_rng(seed), []
+    rng, drawn = np.random.default_rng(0), []
     for _ in range(resamples):
         chosen = rng.integers(0, len(rounds), len(rounds))
-        drawn.append(_parameters(pd.concat([rounds[one] for one in chosen]), quantile))
-    network, draws = _parameters(times, quantile), pd.DataFrame(map(asdict, drawn))
+        drawn.append(_parameters(pd.concat([rounds[one] for one in chosen])))
+    network, draws = _parameters(times), pd.DataFrame(map(asdict, drawn))
     table = pd.DataFrame(
         {
             "value": pd.Series(asdict(network), dtype=float),
@@ -119,7 +116,7 @@ def fit_loggops(
         }
     )
     table = table.loc[list(UNITS)].rename_axis("parameter")
-    pieces = _piecewise(_costs(times, quantile), network.S, _call_costs(times, quantile))
+    pieces = _piecewise(_costs(times), network.S, _call_costs(times))
     return LogGOPSFit(network, table, pieces)
 
 
@@ -140,12 +137,12 @@ def _check(times: pd.DataFrame) -> None:
 # --- what a message costs, by size ----------------------------------------------------------------
 
 
-def _costs(times: pd.DataFrame, quantile: float) -> pd.DataFrame:
+def _costs(times: pd.DataFrame) -> pd.DataFrame:
     """Index bytes; columns roundtrip (half of one), burst and delayed (of one message more), ns."""
     more = times["messages"] - 1
     cells = times.assign(ns=times["ns"] - times["delay_ns"] * more, more=more.clip(lower=1))
     cells = cells.groupby(["family", "bytes"])
-    ns = cells["ns"].quantile(quantile).unstack("family")
+    ns = cells["ns"].quantile(QUANTILE).unstack("family")
     trip, more = ns["roundtrip"], cells["more"].first().unstack("family")
     costs = {"roundtrip": trip / 2}
     costs |= {name: (ns[name] - trip) / more[name] for name in ("burst", "delayed")}
@@ -176,9 +173,9 @@ def _line(sizes: np.ndarray, ns: np.ndarray, least: float = 0.0) -> tuple[float,
     return float(a), max(0.0, float(b))
 
 
-def _parameters(times: pd.DataFrame, quantile: float) -> LogGOPS:
+def _parameters(times: pd.DataFrame) -> LogGOPS:
     """Overheads and g from eager messages, L and G from all."""
-    costs, S = _costs(times, quantile), _threshold(times)
+    costs, S = _costs(times), _threshold(times)
     eager = costs[costs.index <= S]
     eager = costs if len(eager) < 2 else eager
     o, O = _line(eager.index.to_numpy(float), eager["delayed"].to_numpy())
@@ -188,11 +185,11 @@ def _parameters(times: pd.DataFrame, quantile: float) -> LogGOPS:
     return LogGOPS(L=trip - 2 * o, o=o, g=g, G=G, O=min(O, G), S=S)
 
 
-def _call_costs(times: pd.DataFrame, quantile: float) -> CallCosts:
+def _call_costs(times: pd.DataFrame) -> CallCosts:
     """Copies and sums of the larger half of sizes, whose time can be told; of cold round trips the
     time beyond the shortest, and never less after a longer computation.
     """
-    ns = times.groupby(["family", "bytes"])["ns"].quantile(quantile).unstack("family")
+    ns = times.groupby(["family", "bytes"])["ns"].quantile(QUANTILE).unstack("family")
     large = ns.iloc[len(ns) // 2 :]
     copy, add = (
         float((large[name] / large.index).median()) if name in large else 0.0
@@ -203,9 +200,9 @@ def _call_costs(times: pd.DataFrame, quantile: float) -> CallCosts:
     if cold.empty:
         return CallCosts(copy, add, make)
     cold = cold.assign(nth=cold.groupby(["round", "bytes"]).cumcount())
-    took = cold.groupby(["nth", "bytes"])["ns"].quantile(quantile).unstack("bytes")
+    took = cold.groupby(["nth", "bytes"])["ns"].quantile(QUANTILE).unstack("bytes")
     longer = (took - took.min()).iloc[1:].cummax()  # what the first found was another family's
-    after = cold.groupby("nth")["delay_ns"].quantile(quantile).iloc[1:].cummax()
+    after = cold.groupby("nth")["delay_ns"].quantile(QUANTILE).iloc[1:].cummax()
     rows = [[0] * (1 + len(took.columns)), *np.column_stack([after, longer]).tolist()]
     return CallCosts(copy, add, make, tuple(map(int, took)), tuple(map(tuple, rows)))
 

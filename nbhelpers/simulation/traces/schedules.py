@@ -14,7 +14,7 @@ import pandas as pd
 
 from ...errors import InputError
 from ...mpi import Calls
-from .._composition import Part
+from .._composition import Part, joined
 from ..loggops import NO_COSTS, CallCosts
 from ..schedule import ANY, CALC, RECV, SEND, Schedule
 from .calls import NOBODY, WAITS, checked_calls
@@ -367,8 +367,8 @@ class _Laying:
             columns["peer"],
             columns["size"],
             tag=columns["tag"],
-            requires=_joined(done),
-            irequires=_joined(begun),
+            requires=joined(done),
+            irequires=joined(begun),
             name=self.name,
         )
 
@@ -419,8 +419,3 @@ class _Laying:
             (at[part.first], entered[part.rank[part.first]]),
             (left[part.rank[part.last]], at[part.last]),
         ]
-
-
-def _joined(edges: list) -> tuple[np.ndarray, np.ndarray]:
-    operation, needed = zip(*edges, strict=True)
-    return np.concatenate(operation), np.concatenate(needed)
