@@ -263,6 +263,13 @@ def test_each_exported_name_is_used_outside_its_package():
         assert set(names) <= used_names(package) | set(nbhelpers.__all__), package
 
 
+def test_what_benchmarks_import_exists():
+    for path in (REPOSITORY / "benchmarks").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom) and str(node.module).startswith("nbhelpers"):
+                exec(ast.unparse(node), {})
+
+
 def functions(path: Path):
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):

@@ -73,8 +73,8 @@ def worst_cases(
     stolen: pd.DataFrame,
     losses: pd.DataFrame,
     count: int = 10,
-    merge: str = "improved",
     method: str = "paper",
+    threads: str = "slices",
     **limits: Any,
 ) -> list[WorstCase]:
     """The slowest runs, each with its delta: its noise less what every run has. Beside them the
@@ -93,10 +93,10 @@ def worst_cases(
         have no rows.
     count
         How many by time, and how many of those that can be replayed.
-    merge
-        What becomes of overlapping events of a CPU, as in `NoiseConfig.from_events`.
     method
         What is taken off, as in `delta_noise`.
+    threads
+        How threads of the trace get the CPU, as in `NoiseConfig.from_events`.
     limits
         `shortest_ns` and `realtime` of `replayable_shares`.
 
@@ -118,7 +118,7 @@ def worst_cases(
     cpus = events.loc[events["interrupted"] == "workload", "cpu"].unique()
     for place, chosen in enumerate(_chosen(runs, losses, cpus, count, limits), start=1):
         kernel, both = (
-            _config(noise, average, runs, chosen.run, merge, method)
+            _config(noise, average, runs, chosen.run, method, threads)
             for noise, average in zip((events, everything), averages)
         )
         # a loop's detours are of kind hardware, too, and nobody knows whose they are
@@ -175,8 +175,10 @@ def _config(
     average: pd.DataFrame,
     runs: pd.DataFrame,
     run: int,
-    merge: str,
     method: str,
+    threads: str,
 ) -> NoiseConfig | None:
     delta = delta_noise(events, average, runs, run=run, method=method)
-    return NoiseConfig.from_events(delta, merge=merge) if (delta["duration_ns"] > 0).any() else None
+    if not (delta["duration_ns"] > 0).any():
+        return None
+    return NoiseConfig.from_events(delta, threads=threads)

@@ -157,7 +157,9 @@ class Steps:
         delta = events
         if len(events):
             delta = delta_noise(events, average_noise(events, traced), traced)
-        config = NoiseConfig.from_events(delta) if (delta["duration_ns"] > 0).any() else None
+        config = None
+        if (delta["duration_ns"] > 0).any():
+            config = NoiseConfig.from_events(delta, threads="slices")
         if config is not None:
             config.write(self.folder / "worst-run.json")
         return TracedRuns(
