@@ -126,9 +126,9 @@ def study(name: str, options: argparse.Namespace, folder: Path) -> tuple[bool, b
     proof = prove_cause(
         report, workload, folder, options.proof, options.seed, attachments=attachments
     )
-    named = proof.factor if proof else "nothing"
+    named = proof.factor or "nothing"
     right = named in cause.factors
-    confirmed = right and proof is not None and proof.verdict == CAUSE
+    confirmed = right and proof.verdict == CAUSE
     remedy = any(
         mitigations()[one].automated and mitigations()[one].possible(workload)
         for factor in cause.factors
@@ -138,7 +138,7 @@ def study(name: str, options: argparse.Namespace, folder: Path) -> tuple[bool, b
         f"{name} ({dose.name}): {named}{'' if right else ' (not its own)'}, found:"
         f" {', '.join(report.factors.index[:4])}; confirmed: {', '.join(report.helped) or 'none'};"
         f" tried: {', '.join(f'{k} {v}' for k, v in report.tried['verdict'].items()) or 'none'};"
-        f" {time.monotonic() - began:.0f} s\n    {proof.sentence if proof else report.summary}",
+        f" {time.monotonic() - began:.0f} s\n    {proof.sentence}",
         flush=True,
     )
     return right, confirmed, remedy

@@ -24,10 +24,10 @@ import numpy as np
 import pandas as pd
 from foreign_worst import PROGRAMS
 
+from nbhelpers.injection import Injector
 from nbhelpers.measurement import Campaign, Cell, finished
 from nbhelpers.noise import NoiseConfig
 from nbhelpers.statistics.intervals import resampled_means
-from nbhelpers.studies.replays import Replays
 from nbhelpers.workloads import Workload, nbody
 
 MS = 1_000_000
@@ -52,12 +52,14 @@ def of_program(name: str, folder: Path, options: argparse.Namespace) -> pd.DataF
     """A row a cell: the share of the bursts that the program felt."""
     free: Workload = OWN[name]() if name in OWN else PROGRAMS[name]()
     places = {FREE: free, PINNED: free.on("TP", "TP", (0, 1), 2)}
-    replays, cells = Replays(), []
+    cells = []
     size = options.count, options.length, options.period
     for place, workload in places.items():
         cells.append(Cell(place, workload))
         for how in BURSTS:
-            cells.append(replays.cell(f"{place} {how}", workload, bursts(how, *size), "faithful"))
+            config = bursts(how, *size)
+            noisy = (Injector(config, "faithful"),)
+            cells.append(Cell(f"{place} {how}", workload, config.digest, noisy))
     done = finished(Campaign(folder, cells, options.runs, seed=1).run())
     wide = done.pivot(index=["epoch", "round"], columns="cell", values="seconds").dropna()
     injected_s, rows = options.count * options.length / 1e3, []

@@ -26,6 +26,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 import numpy as np
 import pandas as pd
 
+from nbhelpers.injection import Injector
 from nbhelpers.measurement import Campaign, Cell, finished, metrics
 from nbhelpers.noise import NoiseConfig
 from nbhelpers.outcomes import ordinary_runs
@@ -34,7 +35,7 @@ from nbhelpers.statistics.intervals import resampled_means
 from nbhelpers.studies import worst
 from nbhelpers.studies.baseline import Baseline, replay_limits
 from nbhelpers.studies.known import SLOW_SHARE
-from nbhelpers.studies.replays import Replays, replay_campaign
+from nbhelpers.studies.replays import replay_campaign
 from nbhelpers.tracing import Tracer
 from nbhelpers.workloads import Workload, program
 from nbhelpers.workloads.programs import original_path
@@ -89,15 +90,13 @@ def of_program(name: str, folder: Path, options: argparse.Namespace) -> pd.DataF
     slow = worst.worst_cases(*tables, options.cases, method="time", **limits)
     slow = [case for case in slow if case.losses is not None]
     others = other_configs(options.beside, folder, options.cases) if options.beside else {}
-    replays, cells = Replays(), [Cell(worst.UNDISTURBED, workload)]
+    cells = [Cell(worst.UNDISTURBED, workload)]
     for case in slow:
-        for kind in (worst.KERNEL, worst.LOSSES):
-            if kind in case.configs:
-                config = case.configs[kind]
-                cells.append(replays.cell(f"{kind} {case.case}", workload, config, "faithful"))
-        if case.run in others:
-            label = f"{BESIDE} {case.case}"
-            cells.append(replays.cell(label, workload, others[case.run], "faithful"))
+        wanted = {kind: case.configs.get(kind) for kind in (worst.KERNEL, worst.LOSSES)}
+        for kind, config in (wanted | {BESIDE: others.get(case.run)}).items():
+            if config is not None:
+                noisy = (Injector(config, "faithful"),)
+                cells.append(Cell(f"{kind} {case.case}", workload, config.digest, noisy))
     how = {"seed": 4, "recorded_only": False, "attachments": metrics("kernel")}
     done = finished(replay_campaign(folder / "replays", cells, options.replays, **how).run())
     random, means = np.random.default_rng(0), {}

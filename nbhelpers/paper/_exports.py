@@ -12,10 +12,13 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 from ..answers import Answered, short_number
 from ..files import write_atomically, write_json
 from ..report import Figure, Table, latex_text, save_table
 from ..report.record import records
+from ._numbered import links_html
 from ._publications import Publication
 
 _ENDINGS = {Table: ("csv", "tex", "html"), Figure: ("pdf", "svg", "png", "csv")}
@@ -54,23 +57,16 @@ def export_publications(papers: Iterable[Publication], folder: Path) -> None:
 
 def exports_page(folder: Path) -> str:
     """The body of a page that leads to every exported file."""
-    paths = [path for name in _PLACES.values() for path in sorted((folder / name).rglob("*.*"))]
-    found: dict[Path, list[Path]] = {}
-    for path in paths:
-        found.setdefault(path.relative_to(folder).with_suffix(""), []).append(path)
-    body = "\n".join(
-        f"<tr><td>{escape(one.parent.name)}</td><td>{escape(one.name)}</td><td>"
-        + " ".join(
-            f'<a href="{escape(f"{one}{path.suffix}")}">{path.suffix[1:]}</a>' for path in own
-        )
-        + "</td></tr>"
-        for one, own in found.items()
-    )
+    rows = []
+    for path in (path for name in _PLACES.values() for path in (folder / name).rglob("*.*")):
+        link = f'<a href="{escape(str(path.relative_to(folder)))}">{path.suffix[1:]}</a>'
+        rows.append((path.parent.parent.name, escape(path.parent.name), escape(path.stem), link))
+    table = pd.DataFrame(sorted(rows), columns=["kind", "stage", "name", "files"])
+    table = table.groupby(["kind", "stage", "name"], sort=False)["files"].agg(" ".join)
     return (
         '<p><a href="index.html">Questions and answers</a></p><h1>Tables and figures as files</h1>'
         '<p>The numbers of the answers, to quote: <a href="numbers.json">numbers.json</a>, '
-        '<a href="numbers.tex">numbers.tex</a>.</p><table><thead><tr><th>stage</th><th>name</th>'
-        f"<th>files</th></tr></thead><tbody>\n{body}\n</tbody></table>"
+        f'<a href="numbers.tex">numbers.tex</a>.</p>{links_html(table.reset_index())}'
     )
 
 

@@ -7,7 +7,6 @@ Owns how `data/published/numbered.csv` is read; the talk has no numbers, its sli
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
@@ -129,15 +128,16 @@ def _verdict(judged: pd.DataFrame) -> str:
 
 def index_html(index: pd.DataFrame) -> str:
     """The index as a table; each of ours is a link to its place on the page of its stage."""
-    rows = "".join(f"<tr>{_cells(row)}</tr>\n" for row in index.to_dict("records"))
-    head = "".join(f"<th>{name}</th>" for name in ("paper", *COLUMNS[1:-1], "verdict, or why none"))
-    return f'<table class="numbered"><thead><tr>{head}</tr></thead><tbody>\n{rows}</tbody></table>'
+    shown = index[COLUMNS].astype(str).map(escape)
+    shown["ours"] = [" ".join(map(_link, names.split())) or "–" for names in index["ours"]]
+    shown = shown.rename(columns={"number": "paper", "verdict": "verdict, or why none"})
+    return links_html(shown)
 
 
-def _cells(row: Mapping[str, Any]) -> str:
-    links = " ".join(_link(name) for name in row["ours"].split())
-    texts = {name: escape(str(row[name])) for name in COLUMNS} | {"ours": links or "–"}
-    return "".join(f"<td>{texts[name]}</td>" for name in COLUMNS)
+def links_html(table: pd.DataFrame) -> str:
+    """A table of HTML texts."""
+    with pd.option_context("display.max_colwidth", None):
+        return table.to_html(index=False, escape=False, border=0, classes="numbered")
 
 
 def _link(name: str) -> str:

@@ -1,15 +1,11 @@
-"""A figure for which there is nothing to draw is a figure that says why; and the check of the
-columns that a figure needs.
-"""
+"""A figure for which there is nothing to draw is a figure that says why."""
 
 import textwrap
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import pandas as pd
 
 from ..empty import why_empty
-from ..errors import InputError
 from .appearance import COLUMN_IN, style
 
 if TYPE_CHECKING:
@@ -27,13 +23,3 @@ def blank_figure(table: pd.DataFrame, why: str = "nothing to draw") -> "Figure":
         figure = plt.figure(figsize=(COLUMN_IN, 0.4 + 0.16 * (1 + words.count("\n"))))
         figure.text(0.02, 0.5, words, ha="left", va="center")
     return figure
-
-
-def need_columns(table: pd.DataFrame, columns: Sequence[str]) -> None:
-    """Raise an error of a table that lacks columns."""
-    missing = [name for name in columns if name not in table]
-    if missing:
-        raise InputError(
-            f"a table without {', '.join(map(repr, missing))}",
-            where=f"columns: {', '.join(map(str, table.columns))}",
-        )

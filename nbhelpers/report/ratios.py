@@ -10,7 +10,7 @@ import pandas as pd
 
 from ..palette import BLUE, GREEN, ORANGE, SKY, VERMILION
 from ..statistics.claims import INCONCLUSIVE, NONE, NOT_MEASURABLE, REPRODUCED, REVERSED
-from ._blank import blank_figure, need_columns
+from ._blank import blank_figure
 from .marks import figure_marks
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def figure_dots(
     y: str = "median",
     label: str = "slow-down",
     log: bool = True,
-    mark: float | None = 1.0,
+    mark: float = 1.0,
 ) -> "Figure":
     """A line of dots a case, with 95 % intervals: applications under several noises, ours next to
     what was published.
@@ -82,23 +82,16 @@ def figure_dots(
     Returns
     -------
     matplotlib Figure: a row for each value of `rows`, with a dot for each value of `by`.
-
-    Raises
-    ------
-    InputError
-        A column that the table lacks.
     """
     keys = [rows] if isinstance(rows, str) else list(rows)
     low, high = ("low", "high") if y == "median" else (f"{y}_low", f"{y}_high")
-    need_columns(table, [*keys, by, y, low, high])
     if table[y].isna().all():
         return blank_figure(table)
     marks = table[[y, low, high]].set_axis(["value", "low", "high"], axis=1).assign(panel="")
     marks["case"] = table[keys].astype(str).agg(" · ".join, axis=1)
     marks["whose"] = table[by].map(_value_text)
     figure = figure_marks(marks, label, log)
-    if mark is not None:
-        figure.axes[0].axvline(mark, color="black", linewidth=0.6)
+    figure.axes[0].axvline(mark, color="black", linewidth=0.6)
     return figure
 
 

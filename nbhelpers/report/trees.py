@@ -14,7 +14,7 @@ import pandas as pd
 from ..attribution import Explanation
 from ..outcomes import Outcome
 from ..palette import CLASSES, MARKERS
-from ._blank import blank_figure, need_columns
+from ._blank import blank_figure
 from .appearance import PAGE_IN, POINTS, style
 
 if TYPE_CHECKING:
@@ -46,7 +46,6 @@ def figure_attribution(explanation: Explanation, runs: pd.DataFrame) -> "Figure"
     import matplotlib.pyplot as plt
 
     runs = runs[runs["status"] == "ok"] if "status" in runs else runs
-    need_columns(runs, [explanation.outcome, *explanation.features])
     if runs.empty:
         return blank_figure(runs)
     with style():

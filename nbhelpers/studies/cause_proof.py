@@ -5,7 +5,7 @@ cannot be done here; "associated with" elsewhere. What the doses do is judged in
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -39,7 +39,7 @@ class CauseProof:
     Attributes
     ----------
     factor
-        Its id.
+        Its id; empty: none is suspected.
     verdict
         `CAUSE` or `ASSOCIATED`.
     response
@@ -50,9 +50,6 @@ class CauseProof:
         The confirmed mitigation against it, with the trial that confirmed it; None: there is none.
     not_removed
         Why not.
-    runs
-        Finished runs of the injection: the sham and each dose; without rows where nothing was
-        injected.
     """
 
     factor: str
@@ -61,14 +58,15 @@ class CauseProof:
     not_injected: str = ""
     removed: tuple[str, Trial] | None = None
     not_removed: str = ""
-    runs: pd.DataFrame = field(default_factory=pd.DataFrame, repr=False)
 
     def __repr__(self) -> str:
         return f"CauseProof({self.factor}: {self.verdict})"
 
     @property
     def sentence(self) -> str:
-        """The verdict with both halves of the proof."""
+        """The verdict with both halves of the proof, or that nothing is suspected."""
+        if not self.factor:
+            return "Nothing is suspected, so nothing was injected."
         name = explain_factor(self.factor).name
         parts = [self.response.sentence if self.response else f"not injected: {self.not_injected}"]
         if self.removed:
@@ -81,6 +79,13 @@ class CauseProof:
             head += ", by its doses alone"
         return f"{head}: {'; '.join(parts)}."
 
+    @property
+    def doses(self) -> pd.DataFrame:
+        """What each dose does; see `Response.doses`. Without rows where nothing was injected."""
+        if self.response:
+            return self.response.doses
+        return because(pd.DataFrame(columns=DOSE_COLUMNS), self.sentence)
+
 
 def prove_cause(
     report: Report,
@@ -90,7 +95,7 @@ def prove_cause(
     seed: int = 1,
     recorded_only: bool = False,
     attachments: Sequence[Attachment] = (),
-) -> CauseProof | None:
+) -> CauseProof:
     """Prove that the factor that the autopilot suspects is a cause, or say why not.
 
     Parameters
@@ -112,8 +117,8 @@ def prove_cause(
 
     Returns
     -------
-    CauseProof of the factor of a confirmed mitigation, else of the first that was found; None where
-    none was found.
+    CauseProof of the factor of a confirmed mitigation, else of the first that was found; of none
+    where none was found.
 
     Notes
     -----
@@ -126,10 +131,10 @@ def prove_cause(
     """
     name = suspect(report)
     if name is None:
-        return None
+        return CauseProof("", ASSOCIATED)
     factor = explain_factor(name)
     taken_away, removed, not_removed = removal(report, name)
-    response, not_injected, runs, cannot = None, "", pd.DataFrame(), False
+    response, not_injected, cannot = None, "", False
     try:
         if recorded_only and factor.inject:
             runs = finished(recorded_runs(Path(folder) / factor.id))
@@ -141,7 +146,7 @@ def prove_cause(
         not_injected, cannot = error.what, isinstance(error, Unavailable)
     injected = None if cannot else response is not None and response.holds
     verdict = verdict_of(injected, taken_away)
-    return CauseProof(name, verdict, response, not_injected, removed, not_removed, runs)
+    return CauseProof(name, verdict, response, not_injected, removed, not_removed)
 
 
 def _fair_response(runs: pd.DataFrame, factor: Factor, columns: Sequence[str]) -> Response:
@@ -161,30 +166,6 @@ def _fair_response(runs: pd.DataFrame, factor: Factor, columns: Sequence[str]) -
             " of what it cost"
         )
     return response
-
-
-def dose_table(proof: CauseProof | None) -> pd.DataFrame:
-    """What each dose does; see `Response.doses`. Without rows where nothing was injected.
-
-    Parameters
-    ----------
-    proof
-        Result of `prove_cause`.
-    """
-    if proof and proof.response:
-        return proof.response.doses
-    return because(pd.DataFrame(columns=DOSE_COLUMNS), proof_sentence(proof))
-
-
-def proof_sentence(proof: CauseProof | None) -> str:
-    """The verdict with both halves of the proof, or that nothing is suspected.
-
-    Parameters
-    ----------
-    proof
-        Result of `prove_cause`.
-    """
-    return proof.sentence if proof else "Nothing is suspected, so nothing was injected."
 
 
 def suspect(report: Report) -> str | None:

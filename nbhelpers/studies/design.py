@@ -16,7 +16,7 @@ from typing import Any
 import pandas as pd
 
 from ..errors import InputError
-from ..files import put_aside, to_json, write_json
+from ..files import to_json, write_json
 from ..machine import topology
 from ..machine.cpus import last_level_caches
 from ..measurement import calibrate
@@ -182,22 +182,10 @@ def _cached(
     is added, what it lost is absent.
     """
     cached = read_cached(path, "design of a study", recorded_only)
-    if cached and cached.get("format") != _FORMAT:
-        if recorded_only:
-            raise InputError(
-                "not the design of a study",
-                where=path,
-                fix="take the recorded campaign as it came: git checkout data/recorded",
-            )
-        put_aside(path, "not the design of a study")
-        cached = {}
+    if recorded_only and not cached:
+        fix = "measure it: make paper PROFILE=quick"
+        raise InputError("this study was not recorded", where=path, fix=fix)
     if recorded_only:
-        if not cached:
-            raise InputError(
-                "this study was not recorded",
-                where=path,
-                fix="measure it: make paper PROFILE=quick",
-            )
         return cached
     decided = json.loads(to_json(_decided(names, models, families)))  # as it will be read back
     if decided != cached:
@@ -276,8 +264,9 @@ def placement_table(runs: pd.DataFrame) -> pd.DataFrame:
     threads were where the configuration puts them), `threads_on`; where programs name it, `device`
     with its driver: several, if it changed within the campaign.
     """
-    devices = _devices(runs)
-    named = devices.ne("").any()
+    parts = runs.reindex(columns=["device", "driver"]).astype(object)
+    words = parts["device"] + ", driver " + parts["driver"]
+    devices = words.where(parts.notna().all(axis=1), "").astype(str).str.replace("_", " ")
     rows = runs.assign(_placed=runs["placement_ok"].eq(True), _device=devices)
     table = rows.groupby(["model", "config"]).agg(
         runs=("run", "size"),
@@ -285,11 +274,4 @@ def placement_table(runs: pd.DataFrame) -> pd.DataFrame:
         threads_on=("placement", lambda column: " or ".join(sorted(set(column)))),
         device=("_device", lambda column: " or ".join(sorted(set(column)))),
     )
-    return table.reset_index().drop(columns=[] if named else ["device"])
-
-
-def _devices(runs: pd.DataFrame) -> pd.Series:
-    """Device and driver of each run, as the program names them; "" where it names none."""
-    parts = runs.reindex(columns=["device", "driver"]).astype(object)
-    words = parts["device"] + ", driver " + parts["driver"]
-    return words.where(parts.notna().all(axis=1), "").astype(str).str.replace("_", " ")
+    return table.reset_index().drop(columns=[] if devices.ne("").any() else ["device"])

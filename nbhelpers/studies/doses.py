@@ -5,7 +5,6 @@ a row leaves out begins only after any run, so that a start never counts as a do
 what the doses cost, stand on the page.
 """
 
-import os
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -16,30 +15,20 @@ from ..measurement import Attachment
 from ..mitigation.knowledge import factors
 from ..workloads import Workload
 from . import graded_injection as graded
-from .trials import stored_choice
 
 _STRESSOR = "stressor"
 _COLUMNS = ["factor", "name", "dose", "unit", "tried", "reason"]
 
 
-def possible_doses(
-    path: str | os.PathLike,
-    workload: Workload,
-    amounts: Mapping[str, float],
-    recorded_only: bool = False,
-) -> pd.DataFrame:
+def possible_doses(workload: Workload, amounts: Mapping[str, float]) -> pd.DataFrame:
     """The doses, and which of them can be injected here.
 
     Parameters
     ----------
-    path
-        A CSV file, written by each call that may measure, so that a recorded study has the doses.
     workload
         The program.
     amounts
         Factor of the knowledge base -> its dose, in the unit of its `inject`.
-    recorded_only
-        True: read the stored doses.
 
     Returns
     -------
@@ -48,25 +37,19 @@ def possible_doses(
     Raises
     ------
     InputError
-        Nothing is stored, or a factor cannot be injected anywhere.
+        A factor cannot be injected anywhere.
     """
-
-    def rows() -> list[tuple]:
-        return [(name, *_possible(workload, name, dose)) for name, dose in amounts.items()]
-
-    return stored_choice(path, _COLUMNS, rows, recorded_only, "doses were drawn")
-
-
-def _possible(workload: Workload, name: str, dose: float) -> tuple:
-    """Name, dose, unit, and whether and why not."""
-    factor, reason = factors()[name], ""
-    if not factor.inject:
-        raise InputError(f"{name} cannot be injected", why=factor.not_injected)
-    try:
-        disturbed(workload, {name: 1}, {name: dose})
-    except NoisebookError as error:
-        reason = error.what
-    return factor.name, dose, factor.inject["unit"], not reason, reason
+    rows = []
+    for name, dose in amounts.items():
+        factor, reason = factors()[name], ""
+        if not factor.inject:
+            raise InputError(f"{name} cannot be injected", why=factor.not_injected)
+        try:
+            disturbed(workload, {name: 1}, {name: dose})
+        except NoisebookError as error:
+            reason = error.what
+        rows.append((name, factor.name, dose, factor.inject["unit"], not reason, reason))
+    return pd.DataFrame(rows, columns=_COLUMNS)
 
 
 def disturbed(

@@ -1,4 +1,4 @@
-"""Campaigns that replay noise configs: one injector a config, a folder for each set of them.
+"""Campaigns that replay noise configs: a folder for each set of them.
 
 What a replay brought back is judged in `known`.
 """
@@ -9,46 +9,7 @@ from pathlib import Path
 import pandas as pd
 
 from ..files import digest
-from ..injection import Injector
-from ..injection._lanes import Placement
 from ..measurement import Attachment, Campaign, Cell, recorded_runs
-from ..noise import NoiseConfig
-from ..workloads import Workload
-
-
-class Replays:
-    """Cells under replayed noise, with one injector for each config and placement.
-
-    Parameters
-    ----------
-    recorded_only
-        True: the cells are only read, and have no injector.
-    """
-
-    def __init__(self, recorded_only: bool = False):
-        self._recorded_only = recorded_only
-        self._injectors: dict[tuple[str, str], tuple[Attachment, ...]] = {}
-
-    def __repr__(self) -> str:
-        return f"Replays({len(self._injectors)} injectors)"
-
-    def cell(
-        self, name: str, workload: Workload, config: NoiseConfig, placement: Placement = "roam"
-    ) -> Cell:
-        """The cell of a workload under a noise config.
-
-        Parameters
-        ----------
-        name, workload
-            Name of the cell, and the program in its place.
-        config, placement
-            What is injected, and where (`Injector`).
-        """
-        key = config.digest, str(placement)
-        if key not in self._injectors:
-            made = () if self._recorded_only else (Injector(config, placement),)
-            self._injectors[key] = made
-        return Cell(name, workload, noise=config.digest, attachments=self._injectors[key])
 
 
 def replay_campaign(

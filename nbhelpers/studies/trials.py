@@ -6,57 +6,31 @@ its own epoch. The verdict is `judge_trials`.
 """
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import pandas as pd
 
-from ..errors import InputError
-from ..files import write_atomically
 from ..measurement import Campaign, finished, metrics, recorded_runs
 from ..mitigation.knowledge import explain_factor, mitigations
 from ..mitigation.report import tried_table
 from ..mitigation.treatment import BASELINE, treatment_cells, why_unproven
 from ..mitigation.trials import SEEMS, Trial, judge_trials
-from ..reading import read_csv
 from ..workloads import Workload
 
-TRIAL_COLUMNS = [
-    "mitigation",
-    "runs",
-    "rounds",
-    "mean_ratio",
-    "mean_low",
-    "mean_high",
-    "cv_ratio",
-    "cv_low",
-    "cv_high",
-    "p_corrected",
-    "needed",
-    "verdict",
-]
+_NOT_SHOWN = ["name", "factor", "sd_ratio", "sd_low", "sd_high", "p_value"]
 _CANDIDATES = ["factor", "mitigation", "name", "tried", "reason"]
 
 
-def candidates(
-    path: str | os.PathLike,
-    factor: str,
-    workload: Workload,
-    recorded_only: bool = False,
-) -> pd.DataFrame:
+def candidates(factor: str, workload: Workload) -> pd.DataFrame:
     """The mitigations that are known for a factor, cheap and safe ones first.
 
     Parameters
     ----------
-    path
-        A CSV file, written by each call that may measure, so that a recorded study has the choice.
     factor
         Its id, or a column of the runs table that shows it.
     workload
         What is to be mitigated; a run shows whether a mitigation acts on it.
-    recorded_only
-        True: read the stored choice.
 
     Returns
     -------
@@ -66,13 +40,8 @@ def candidates(
     Raises
     ------
     InputError
-        Nothing is stored, or there is no such factor.
+        There is no such factor.
     """
-    rows = partial(_candidate_rows, factor, workload)
-    return stored_choice(path, _CANDIDATES, rows, recorded_only, "mitigations were chosen")
-
-
-def _candidate_rows(factor: str, workload: Workload) -> list[tuple]:
     found, rows = explain_factor(factor), []
     known = [mitigations()[name] for name in found.mitigations]
     for one in sorted(known, key=lambda one: one.cost):
@@ -80,41 +49,7 @@ def _candidate_rows(factor: str, workload: Workload) -> list[tuple]:
         reason = one.possible(workload).reason or one.too_risky("low") or threads
         reason = reason or why_unproven(one.id, workload).removeprefix(f"{one.id}: ")
         rows.append((found.id, one.id, one.name, not reason, reason))
-    return rows
-
-
-def stored_choice(
-    path: str | os.PathLike,
-    columns: Sequence[str],
-    rows: Callable[[], Sequence[tuple]],
-    recorded_only: bool,
-    done: str,
-) -> pd.DataFrame:
-    """A choice of a study, as a CSV file has it; each call that may measure makes it anew.
-
-    Parameters
-    ----------
-    path, columns
-        The file and its columns.
-    rows
-        Makes the rows.
-    recorded_only
-        True: read the stored ones.
-    done
-        What makes them, as in "doses were drawn".
-
-    Raises
-    ------
-    InputError
-        `recorded_only` is True, and nothing is stored.
-    """
-    path = Path(path)
-    if not recorded_only:
-        write_atomically(path, pd.DataFrame(rows(), columns=list(columns)).to_csv(index=False))
-    elif not path.exists():
-        fix = "run the stage that measures: make paper"
-        raise InputError(f"no {done} yet", where=path, fix=fix)
-    return read_csv(path, keep_default_na=False)
+    return pd.DataFrame(rows, columns=_CANDIDATES)
 
 
 def trial_runs(
@@ -225,6 +160,6 @@ def trial_table(
     (for all mitigations judged together); needed (rounds that would settle an open verdict);
     verdict, a word of `nbhelpers.mitigation.trials`.
     """
-    table = tried_table(judged, {}, again).reset_index()
-    places = [trial.comparison.measured_in for trial in judged.values()]
-    return table.assign(rounds=places)[TRIAL_COLUMNS].sort_values("mean_ratio", ignore_index=True)
+    table = tried_table(judged, {}, again).reset_index().drop(columns=_NOT_SHOWN)
+    table.insert(2, "rounds", [trial.comparison.measured_in for trial in judged.values()])
+    return table.sort_values("mean_ratio", ignore_index=True)

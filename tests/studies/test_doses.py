@@ -77,7 +77,7 @@ def test_a_dose_is_there_only_in_the_rows_that_have_it(tmp_path, binaries, nothi
     cpus = (max(os.sched_getaffinity(0)),)
     program = Workload("v", "external", command, start="mark", cpus=cpus)
     most = {"cpu-contention": 0.5, "page-faults": 65536.0}
-    assert possible_doses(tmp_path / "doses.csv", program, most)["tried"].all()
+    assert possible_doses(program, most)["tried"].all()
     rows = pd.DataFrame({name: [1, 0] for name in (*most, SHAM)}, ["all", "none"])
     names = {"study": SimpleNamespace(data=tmp_path), "program": program, "rows": rows}
     names |= {"amounts": most, "planted": {}, "rounds": 3, "seed": 1, "recorded_only": False}

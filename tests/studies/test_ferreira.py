@@ -6,7 +6,6 @@ import pytest
 from nbhelpers.answers import CANNOT_TELL
 from nbhelpers.errors import InputError
 from nbhelpers.noise.presets import PRESETS
-from nbhelpers.studies.ferreira import noises
 from nbhelpers.studies.ferreira.noises import staggered
 from tests.cells import run_cells
 from tests.shown import Shown
@@ -38,7 +37,7 @@ def test_a_loop_must_hold_whole_periods():
 def test_without_a_finished_run_under_noise_the_page_still_answers():
     """Only loops and programs without noise have finished: nothing is told of any signature."""
     signatures = page_signatures("10 1000", 0.1)
-    configs = noises.loop_configs(signatures, [0, 1], 0.1)
+    configs = {name: one.config(0.1, [0, 1]) for name, one in signatures.items()}
     shown = Shown()
     quiet = pd.Series([0.01, 0.01], name="quiet").rename_axis("round")
     columns = ["cell", "round", "lost_share", "met_share", "injected_ns", "injected_events"]

@@ -107,7 +107,7 @@ def test_a_planted_disturbance_is_traced_and_replayed_at_twice_the_length(study)
     assert 0.1 < hogs["duration_ns"].sum() / planned_ns < 1.1  # their blocks within the run
     known = page(folder, design, "injected", worst=planted, runs=2)
     assert set(label_runs(known["campaign"].run())["trace"]) == {"undisturbed", "planted-omp"}
-    lengths = page(folder, design, "lengths", hogged=planted, replays=known["replays"])
+    lengths = page(folder, design, "lengths", hogged=planted, injector=known["injector"])
     runs = run_cells("42-fairness", "lengths", before=Folders(folder))["lengths"]
     runs = runs.set_index(["length", "noise_kind"])
     longer = runs.loc["x2", "bodies"] / runs.loc["x1", "bodies"]
@@ -119,7 +119,7 @@ def test_a_planted_disturbance_is_traced_and_replayed_at_twice_the_length(study)
     assert again_ns == 8 * once_ns
     assert (runs.drop("undisturbed", level="noise_kind")["injected_events"] > 0).all()
     assert planted_traces(*arguments[:4], ()) == []
-    page(folder / "none", design, "lengths", hogged=[], replays=known["replays"])
+    page(folder / "none", design, "lengths", hogged=[], injector=known["injector"])
     assert replayed_runs(folder / "none/lengths").empty
 
 

@@ -2,7 +2,7 @@
 stage 70 stand on the page.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -11,11 +11,8 @@ import pandas as pd
 from ...errors import InputError
 from ...injection import Injector
 from ...injection.observed_loss import meets_an_event
-from ...noise import NoiseConfig
 from ...noise.signature import Signature
 from ...tracing import DetourTracer, read_detours_run
-
-CARRIED = "short events carried"
 
 
 def whole_periods(frequencies_hz: Sequence[str], loop_seconds: float) -> list[float]:
@@ -61,13 +58,6 @@ def staggered(signature: Signature, cpus: Sequence[int]) -> Signature:
     period_us = 1e6 / signature.frequency_hz
     phase = {cpu: period_us * (i + 0.5) / len(cpus) for i, cpu in enumerate(cpus)}
     return signature.with_(phase=phase, coscheduled=False)
-
-
-def loop_configs(
-    signatures: Mapping[str, Signature], cpus: Sequence[int], seconds: float
-) -> dict[str, NoiseConfig]:
-    """What is injected into loops of this length, by the signatures' names."""
-    return {name: staggered(one, cpus).config(seconds, cpus) for name, one in signatures.items()}
 
 
 class LostShares(DetourTracer):

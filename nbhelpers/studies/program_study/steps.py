@@ -34,7 +34,7 @@ from ...speed import SpeedProbe
 from ...statistics import Comparison, compare
 from ...tracing import Tracer, noise_summary, read_traces
 from ...workloads import Workload
-from ..cause_proof import CauseProof, dose_table, prove_cause
+from ..cause_proof import CauseProof, prove_cause
 from .plan import FEWEST_REPLAYED, TimePlan, plan_study
 from .took import Thresholds, Took, took_of
 
@@ -226,8 +226,8 @@ class Steps:
         )
 
     @cached_property
-    def proof(self) -> CauseProof | None:
-        """Step 5: what is suspected, injected at graded doses; None: nothing is suspected."""
+    def proof(self) -> CauseProof:
+        """Step 5: what is suspected, injected at graded doses."""
         return prove_cause(
             self.treatments,
             self.workload,
@@ -235,11 +235,6 @@ class Steps:
             self.plan.proved_seconds,
             self.seed,
         )
-
-    @property
-    def doses(self) -> pd.DataFrame:
-        """What each dose of the suspected factor does; without rows where it was not injected."""
-        return dose_table(self.proof)
 
     @property
     def config(self) -> NoiseConfig:

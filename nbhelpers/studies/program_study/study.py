@@ -7,7 +7,7 @@ Owns the study as a whole: its steps are in `steps`, its answers in `verdicts`.
 from collections.abc import Callable
 from dataclasses import asdict
 from functools import cached_property
-from typing import Any, cast
+from typing import Any
 
 import pandas as pd
 
@@ -16,7 +16,6 @@ from ...errors import NoisebookError
 from ...files import write_json
 from ...mitigation import explain_factor
 from ...mitigation.knowledge import factor_of
-from ..cause_proof import CauseProof
 from .steps import Steps
 from .summary import DOSE, REMOVED, REPLAYED, SEEN, next_command
 from .took import Thresholds
@@ -156,7 +155,7 @@ class ProgramStudy(Steps):
         """How well the cause is shown; a step that was not done lowers nothing."""
         if self.verdict("remedy").answer == "yes":
             return REMOVED
-        if self._proven() and self._is_of_best(cast("CauseProof", self.proof).factor):
+        if self._proven() and self._is_of_best(self.proof.factor):
             return DOSE
         return REPLAYED if self.verdict("anomaly").answer == "yes" else SEEN
 
@@ -172,8 +171,8 @@ class ProgramStudy(Steps):
 
     def _proven(self) -> str:
         """The name of the proven cause; empty: there is none."""
-        proof = self.proof if self.verdict("proof").answer == "yes" else None
-        return explain_factor(proof.factor).name if proof else ""
+        is_proven = self.verdict("proof").answer == "yes"
+        return explain_factor(self.proof.factor).name if is_proven else ""
 
     def _reason(self) -> str:
         """What is known of the cause, in a clause."""

@@ -280,7 +280,7 @@ def _helpful(steps: Steps, name: str) -> Verdict:
 def _proof(steps: Steps) -> Verdict:
     """Whether the suspected factor is the cause: injected, and taken away."""
     proof = steps.proof
-    if proof is None:
+    if not proof.factor:
         return _found(CANNOT, "nothing is suspected.")
     answer = "yes" if proof.verdict == CAUSE else CANNOT
     if proof.response is None:
