@@ -8,7 +8,6 @@ nothing here knows what a stage computes.
 import argparse
 import ctypes
 import fcntl
-import json
 import os
 import re
 import shlex
@@ -24,14 +23,21 @@ from typing import TYPE_CHECKING, Any
 
 from .errors import InputError, NoisebookError, Unavailable
 from .extras import stages as extra_stages
-from .files import digest, disk_error, opened_folder, put_aside, to_json, write_json
+from .files import (
+    digest,
+    disk_error,
+    opened_folder,
+    put_aside,
+    to_json,
+    write_atomically,
+    write_json,
+)
 from .loaded import EXTENSION, LIST, digests, modules
 from .measurement.seal import sha256
 from .places import HOME, programs, results, shipped
 from .profiles import adopted, check_parameters, notebook_of, parameters_of
 from .progress import for_command
 from .reading import read_json
-from .records import read, write_records
 from .schemas import jsonschema
 from .stage_line import outlook, shown, stage_seconds
 from .stage_records import record_of
@@ -75,7 +81,7 @@ def write_wanted(profile: str, stages: list[str]) -> str:
     made_from = {stage: _wanted(stage, profile) for stage in stages}
     for stage, wanted in made_from.items():
         _write_if_changed(_stamp(stage, profile, "wanted"), wanted)
-    changed = _changed_files(Study(PAPER, profile).build)
+    changed = _changed_files(Study(PAPER, profile).build, stages)
     needs, left = _needs(), list[str]()
     for stage in stages:
         before = needs[stage]
@@ -84,17 +90,22 @@ def write_wanted(profile: str, stages: list[str]) -> str:
     return "\n".join(filter(None, [changed, outlook(profile, left, len(stages))]))
 
 
-def _changed_files(build: Path) -> str:
-    """Promise the files of the study itself anew; say which is another than at the last time."""
+def _changed_files(build: Path, stages: list[str]) -> str:
+    """Promise anew what stages would be made from, and the files of the study itself; say which of
+    the latter is another than at the last time.
+    """
     now = whole_digests(build, STUDY)
     try:
-        then = promised(build).get(STUDY, {})
+        then = promised(build)
     except InputError as error:
         said = put_aside(build / MANIFEST, error.what)
-        _promise(build, STUDY, now)
+        _promise(build, {STUDY: now})
         return said
-    _promise(build, STUDY, now)
-    changed = [name for name in now if then.get(name, now[name]) != now[name]]
+    wanted = {stage: f"stamps/{stage}.wanted" for stage in stages if stage in then}
+    anew = {stage: then[stage] | {name: sha256(build / name)} for stage, name in wanted.items()}
+    _promise(build, anew | {STUDY: now})
+    before = then.get(STUDY, {})
+    changed = [name for name in now if before.get(name, now[name]) != now[name]]
     return f"Changed since the last time: {', '.join(changed)}" if changed else ""
 
 
@@ -115,8 +126,9 @@ def _is_stale(stage: str, before: list[str], profile: str) -> bool:
 
 def _wanted(stage: str, profile: str) -> dict:
     """What a stage would be made from now: of our files, those that its last kernel loaded."""
-    stamp = _stamp(stage, profile, "wanted")
-    loaded = stamped(stamp).get("code", {})
+    loaded: dict[str, str] = {}
+    with suppress(InputError):  # none yet, or damaged: it is written anew, and its stage runs again
+        loaded = read_json(_stamp(stage, profile, "wanted")).get("code", {})
     return {
         "notebook": cells_digest(read_json(notebook_of(stage))),
         "parameters": parameters_of(stage, profile),
@@ -142,25 +154,16 @@ def _measures_with(stage: str, profile: str) -> dict:
 
 
 def _write_if_changed(path: Path, value: dict) -> None:
-    if stamped(path) != json.loads(to_json(value)):
-        write_records(path, [value])
-
-
-def stamped(path: Path) -> dict:
-    """What a stamp says; nothing where there is none, or it is damaged: its stage runs again."""
-    found = read(path)
-    if found.checked:
-        return found.rows[0] if len(found.rows) == 1 and not found.damage else {}
-    with suppress(InputError):  # as they were written up to 2026: no checks
-        return read_json(path)
-    return {}
+    content = to_json(value).encode()
+    if not path.exists() or path.read_bytes() != content:
+        write_atomically(path, content)
 
 
 def run_stage(stage: str, profile: str) -> Path:
     """Execute a stage's notebook; return its page. A failed stage stays unmade."""
     study, wanted, began = Study(stage, profile), _wanted(stage, profile), time.monotonic()
     notebook = study.build / "notebooks" / f"{stage}.ipynb"
-    _promise(study.build, stage, None)  # until its end it promises nothing
+    _promise(study.build, {stage: {}})  # until its end it promises nothing
     shutil.rmtree(study.results)  # what an older notebook saved there must not reach the paper
     with shown(stage, stage_seconds(stage, profile)), _stage_lock(study):
         wanted["code"] = _execute(stage, notebook, wanted["parameters"])
@@ -168,8 +171,8 @@ def run_stage(stage: str, profile: str) -> Path:
     wanted["code"] |= digests(modules("nbhelpers.page", "nbhelpers.paper"))
     write_json(study.build / "provenance" / f"{stage}.json", _provenance(study, wanted, began))
     _write_if_changed(_stamp(stage, profile, "made"), _made(study))
-    _promise(study.build, stage, whole_digests(study.build, stage))
     _write_if_changed(_stamp(stage, profile, "wanted"), wanted)
+    _promise(study.build, {stage: whole_digests(study.build, stage)})
     return page
 
 
@@ -376,12 +379,13 @@ def _is_for_the_paper(path: Path) -> bool:
 
 
 def whole_digests(build: Path, stage: str) -> dict[str, str]:
-    """The SHA-256 of each file that a stage made or measured, caches too, or of the `STUDY` itself,
-    by its path below `build`: `noisebook verify` compares them.
+    """The SHA-256 of each file that a stage made or measured, caches and stamps too, or of the
+    `STUDY` itself, by its path below `build`: `noisebook verify` compares them.
     """
     folders = [build / "results" / stage, build / "data" / stage]
     folders += [build / "paper"] if stage == PAPER else []
-    singles = (("notebooks", ".ipynb"), ("pages", ".html"), ("provenance", ".json"))
+    singles = [("notebooks", ".ipynb"), ("pages", ".html"), ("provenance", ".json")]
+    singles += [("stamps", ".wanted"), ("stamps", ".made")]
     paths = [build / folder / f"{stage}{suffix}" for folder, suffix in singles]
     paths += [path for folder in folders for path in folder.rglob("*")]
     paths = list(build.iterdir()) if stage == STUDY else paths
@@ -391,24 +395,18 @@ def whole_digests(build: Path, stage: str) -> dict[str, str]:
 
 
 def promised(build: Path) -> dict[str, dict[str, str]]:
-    """The manifest of a study: of each stage, and of the `STUDY` itself, its `whole_digests`. Up to
-    2026 there was a file for each.
+    """The manifest of a study: of each stage, and of the `STUDY` itself, its `whole_digests`."""
+    return read_json(build / MANIFEST) if (build / MANIFEST).exists() else {}
+
+
+def _promise(build: Path, anew: dict[str, dict[str, str]]) -> None:
+    """Bring the manifest up to date, as one of the stages that may run at the same time; one
+    without files is taken out.
     """
-    if (build / MANIFEST).exists():
-        return read_json(build / MANIFEST)
-    before = {path.stem: read_json(path) for path in (build / "stamps").glob("*.whole")}
-    return {stage: then for stage, then in before.items() if set(then) != {"results", "data"}}
-
-
-def _promise(build: Path, stage: str, digests: dict[str, str] | None) -> None:
-    """Bring the manifest up to date, as one of the stages that may run at the same time."""
     with opened_folder(build) as turn:
         fcntl.flock(turn, fcntl.LOCK_EX)
-        whole = promised(build)
-        whole.pop(stage, None)
-        write_json(build / MANIFEST, whole if digests is None else whole | {stage: digests})
-        for before in (build / "stamps").glob("*.whole"):  # they stand in it now
-            before.unlink()
+        whole = promised(build) | anew
+        _write_if_changed(build / MANIFEST, {name: then for name, then in whole.items() if then})
 
 
 def is_hidden(path: Path) -> bool:

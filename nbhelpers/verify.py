@@ -1,15 +1,17 @@
-"""Whether a study is whole: every record, every file of a run and of a stage.
+"""Whether a study is whole: every file is the one that its manifest names.
 
-Owns `noisebook verify`: what is checked, and what is said of it. Nothing is changed.
+Owns `noisebook verify`: what is checked, and what is said of it. Nothing is changed. A study's
+manifest is read once, and its files are compared with it by SHA-256. Records are checked line by
+line only where no manifest has them: in a campaign by itself, and in a stage that has not ended.
 """
 
 import os
 import subprocess
 import zipfile
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 from .artifact.unpack import checked_files, opened
@@ -17,9 +19,9 @@ from .errors import InputError, NoisebookError
 from .measurement.seal import FILES, broken_promises
 from .reading import read_json, refusing
 from .records import SEAL, read
-from .stages import MANIFEST, STUDY, is_hidden, promised, stamped, whole_digests
+from .stages import MANIFEST, STUDY, is_hidden, promised, whole_digests
 
-WHOLE, DAMAGED = "whole", "damaged"
+WHOLE, DAMAGED, MISSING, ADDED, NEWER = "whole", "damaged", "missing", "added", "newer"
 
 
 @dataclass(frozen=True)
@@ -31,9 +33,11 @@ class Finding:
     what
         The campaign, stage or file.
     state
-        "whole" or "damaged".
+        "whole"; "damaged": its content is another; "missing"; "added": the stage did not make it;
+        "newer": its content is another, and it was written after the manifest, as by an editor. A
+        failing disk leaves the time of a file as it was.
     found
-        What was counted, or what is wrong.
+        What was counted, which files these are, or what is wrong.
     """
 
     what: str
@@ -52,7 +56,7 @@ def examine(path: str | Path) -> list[Finding]:
 
     Returns
     -------
-    list of Finding, one a campaign and stage; `Finding.state` is "damaged" where something is.
+    list of Finding, one for each campaign, and for each stage and state of its files.
 
     Raises
     ------
@@ -71,19 +75,19 @@ def examine(path: str | Path) -> list[Finding]:
     path = Path(path)
     if path.is_file() and zipfile.is_zipfile(path):
         return [_judged(path.name, _artifact, path)]
-    findings = []
+    findings, then = [], dict[str, dict[str, str]]()
+    try:
+        with refusing("this cannot be understood", path / MANIFEST):
+            then = promised(path)
+            findings = [one for stage in sorted(then) for one in _stage(path, stage, then[stage])]
+    except NoisebookError as error:
+        findings = [Finding(MANIFEST, DAMAGED, error.what)]
+    known = {path / name for files in then.values() for name in files}
     for note in sorted(path.rglob("campaign.json")):
-        if "aside" not in note.relative_to(path).parts:
-            name = note.parent.relative_to(path).as_posix()
-            findings.append(_judged(path.name if name == "." else name, _campaign, note.parent))
-    stages = [MANIFEST]
-    with suppress(NoisebookError, TypeError):
-        stages = sorted(promised(path))
-    for stage in stages:
-        what = {STUDY: "the study itself", MANIFEST: MANIFEST}.get(stage, f"stage {stage}")
-        findings.append(_judged(what, partial(_stage, stage), path))
-    if findings and (path / "stamps").is_dir():
-        findings.append(_judged("stamps", _stamps, path / "stamps"))
+        name = note.parent.relative_to(path)
+        if note not in known and "aside" not in name.parts:
+            what = name.as_posix() if name.parts else path.name
+            findings.append(_judged(what, _campaign, note.parent))
     if not findings:
         raise InputError(
             "there is nothing to verify here: no campaign, no stage, no artifact",
@@ -139,26 +143,23 @@ def _keygen(path: Path, *words: object) -> str:
     return ""
 
 
-def _stage(stage: str, build: Path) -> tuple[list[str], str]:
-    """All its files are those of its last execution, by their digests, and no other."""
-    then, now = promised(build)[stage], whole_digests(build, stage)
-    wrong = [
-        f"{name} is missing" if name not in now else f"{name} was changed"
-        for name, digest in then.items()
-        if now.get(name) != digest
-    ]
-    added = (name for name in now if name not in then)
-    wrong += [f"{name} was added" for name in added if not is_hidden(Path(name))]
-    return wrong, f"{len(now)} files, as its last execution left them"
-
-
-def _stamps(folder: Path) -> tuple[list[str], str]:
-    """What tells make which stage is to run is one record with its checks; those of up to 2026 have
-    none.
-    """
-    paths = sorted([*folder.glob("*.made"), *folder.glob("*.wanted")])
-    wrong = [f"{path.name} is damaged" for path in paths if not stamped(path)]
-    return wrong, f"{len(paths)}, each as it was written"
+def _stage(build: Path, stage: str, then: dict[str, str]) -> Iterator[Finding]:
+    """What became of the files of its last execution; hidden ones may be added."""
+    now, written_ns = whole_digests(build, stage), (build / MANIFEST).stat().st_mtime_ns
+    wrong = defaultdict(list)
+    for name in sorted({name for name, _ in then.items() ^ now.items()}):
+        if name not in now:
+            wrong[MISSING].append(name)
+        elif name in then:
+            is_newer = (build / name).stat().st_mtime_ns > written_ns
+            wrong[NEWER if is_newer else DAMAGED].append(name)
+        elif not is_hidden(Path(name)):
+            wrong[ADDED].append(name)
+    what = "the study itself" if stage == STUDY else f"stage {stage}"
+    for state, names in wrong.items():
+        yield Finding(what, state, ", ".join(names))
+    if not wrong:
+        yield Finding(what, WHOLE, f"{len(now)} files, as its last execution left them")
 
 
 def _campaign(folder: Path) -> tuple[list[str], str]:
@@ -188,14 +189,15 @@ def _wrong_records(folder: Path) -> Iterator[str]:
 
 
 def report(findings: list[Finding]) -> str:
-    """The findings as text, damaged ones first, with what to do."""
-    ordered = sorted(findings, key=lambda one: one.state != DAMAGED)
+    """The findings as text, what is whole last, with what to do."""
+    ordered = sorted(findings, key=lambda one: one.state == WHOLE)
     wide = max(len(one.what) for one in ordered)
     lines = [f"{one.state:8} {one.what:{wide}}  {one.found}" for one in ordered]
-    damaged = sum(one.state == DAMAGED for one in findings)
+    whole = sum(one.state == WHOLE for one in findings)
     end = (
-        f"{damaged} of {len(findings)} are damaged. All other records stay usable.\n"
-        "What to do: the same command that measured them (make paper PROFILE=…) leaves the"
-        " damaged records out, keeps them in aside, and measures those runs again."
+        f"{len(findings) - whole} of {len(findings)} are not whole. All other records stay usable."
+        "\nWhat to do: rm build/…/stamps/STAGE.done, then make paper PROFILE=…: the stage runs"
+        " again, keeps damaged records in aside, and measures those runs again. Of a campaign's"
+        " folder noisebook verify names the lines."
     )
-    return "\n".join([*lines, end if damaged else f"All {len(findings)} are whole."])
+    return "\n".join([*lines, f"All {whole} are whole." if whole == len(findings) else end])

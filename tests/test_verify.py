@@ -1,6 +1,7 @@
 """`noisebook verify`: what is whole passes, and each damage is named."""
 
 import json
+import os
 import random
 import shutil
 import subprocess
@@ -11,14 +12,14 @@ from pathlib import Path
 import pytest
 
 from nbhelpers.errors import InputError
-from nbhelpers.files import write_atomically, write_json
+from nbhelpers.files import write_atomically
 from nbhelpers.measurement import Attachment, Campaign, Cell, measure
 from nbhelpers.reading import read_json
-from nbhelpers.records import write_records
 from nbhelpers.stages import MANIFEST, STUDY, _changed_files, _promise, whole_digests
 from nbhelpers.verify import DAMAGED, WHOLE, examine, report
 from nbhelpers.workloads import program
 
+STAGE = "90-paper"  # whose files are the paper's, too
 RECORDED = Path(__file__).parents[1] / "data/recorded"
 
 
@@ -133,50 +134,78 @@ def test_recorded_campaigns_of_before_there_were_checks_are_read(tmp_path: Path)
     assert all("before records had checks" in finding.found for finding in findings)
 
 
-def test_any_changed_bit_of_any_file_of_a_study_is_found(measured: Path, tmp_path: Path) -> None:
-    study, draw = tmp_path / "study", random.Random(1)
+@pytest.fixture
+def study(measured: Path, tmp_path: Path) -> Path:
+    """A study of one stage, with every kind of file."""
+    study = tmp_path / "study"
     shutil.copytree(measured.parents[2], study)
-    stage = "90-paper"  # whose files are the paper's, too
-    (study / "data/10-stage").rename(study / "data" / stage)
+    (study / "data/10-stage").rename(study / "data" / STAGE)
     places = "results/{0}/a.csv paper/a.html notebooks/{0}.ipynb pages/{0}.html provenance/{0}.json"
-    for name in f"{places} data/{{0}}/.calls/calls.0 profile.yml".format(stage).split():
+    places += " stamps/{0}.wanted stamps/{0}.made data/{0}/.calls/calls.0 profile.yml"
+    for name in places.format(STAGE).split():
         write_atomically(study / name, "some text")
-    write_records(study / f"stamps/{stage}.wanted", [{"code": {}}])
-    for name in (stage, STUDY):
-        _promise(study, name, whole_digests(study, name))
-    assert {finding.state for finding in examine(study)} == {WHOLE}
+    _promise(study, {name: whole_digests(study, name) for name in (STAGE, STUDY)})
+    return study
+
+
+def wrong(study: Path) -> dict[tuple[str, str], str]:
+    return {(one.what, one.state): one.found for one in examine(study) if one.state != WHOLE}
+
+
+def test_any_changed_bit_of_any_file_of_a_study_is_found(study: Path) -> None:
+    draw = random.Random(1)
+    assert not wrong(study)
     for path in (one for one in study.rglob("*") if one.is_file() and one.stat().st_size):
         before = path.read_bytes()
         for _ in range(2):
             changed = bytearray(before)
             changed[draw.randrange(len(changed))] ^= 1 << draw.randrange(8)
             path.write_bytes(changed)
-            assert DAMAGED in {finding.state for finding in examine(study)}, path
+            assert wrong(study), path
         path.write_bytes(before)
-    stamp = study / f"stamps/{stage}.wanted"
-    before = stamp.read_bytes()
-    for content in b"", 2 * before:
-        stamp.write_bytes(content)
-        [wrong] = [finding for finding in examine(study) if finding.state == DAMAGED]
-        assert (wrong.what, wrong.found) == ("stamps", f"{stamp.name} is damaged")
-    stamp.write_bytes(before)
-    (study / "paper/more.html").write_text("")
-    assert "1 of 4 are damaged" in report(examine(study))
-    assert "paper/more.html was added" in report(examine(study))
 
 
-def test_a_study_of_before_there_was_one_manifest_is_read(measured: Path, tmp_path: Path) -> None:
-    study, stage = tmp_path / "study", "10-stage"
-    shutil.copytree(measured.parents[2], study)
-    write_json(study / f"stamps/{stage}.whole", whole_digests(study, stage))
-    assert {finding.state for finding in examine(study)} == {WHOLE}
-    _promise(study, STUDY, whole_digests(study, STUDY))
-    (study / "data" / stage / "more").touch()
-    [wrong] = [finding for finding in examine(study) if finding.state == DAMAGED]
-    assert (wrong.what, wrong.found) == (f"stage {stage}", f"data/{stage}/more was added")
+def test_what_is_damaged_missing_added_and_newer_is_told_apart(study: Path) -> None:
+    damaged, newer = study / f"results/{STAGE}/a.csv", study / "paper/a.html"
+    times = damaged.stat()
+    damaged.write_text("same text")
+    os.utime(damaged, ns=(times.st_atime_ns, times.st_mtime_ns))  # as a failing disk leaves it
+    newer.write_text("more text")
+    (study / f"pages/{STAGE}.html").unlink()
+    (study / "paper/more.html").touch()
+    (study / f"data/{STAGE}/.calls/calls.1").touch()
+    said = {
+        "damaged": damaged,
+        "newer": newer,
+        "missing": study / f"pages/{STAGE}.html",
+        "added": study / "paper/more.html",
+    }
+    assert wrong(study) == {
+        (f"stage {STAGE}", state): path.relative_to(study).as_posix()
+        for state, path in said.items()
+    }
+    assert "4 of 5 are not whole" in report(examine(study))
+
+
+def test_of_a_study_only_what_its_manifest_lacks_is_read_line_by_line(study: Path) -> None:
+    runs = study / f"data/{STAGE}/runs/runs.jsonl"
+    runs.write_bytes(runs.read_bytes().replace(b'"run": 2', b'"run": 7'))
+    name = runs.relative_to(study).as_posix()
+    assert wrong(study) == {(f"stage {STAGE}", "newer"): name}
+    _promise(study, {STAGE: {}})  # it runs, or was stopped
+    found = wrong(study)[Path(name).parent.as_posix(), DAMAGED]
+    assert "line 3: changed after it was written (run 7)" in found
     (study / MANIFEST).write_text("{")
-    assert "manifest.json was put aside" in _changed_files(study)
+    assert {what for what, _ in wrong(study)} == {MANIFEST, Path(name).parent.as_posix()}
+    assert "manifest.json was put aside" in _changed_files(study, [STAGE])
     assert read_json(study / MANIFEST) == {STUDY: whole_digests(study, STUDY)}
+
+
+def test_a_stage_that_is_to_be_made_anew_is_promised_with_its_new_stamp(study: Path) -> None:
+    (study / f"stamps/{STAGE}.wanted").write_text("other text")
+    assert wrong(study)
+    _changed_files(study, [STAGE])
+    assert not wrong(study)
 
 
 @pytest.mark.skipif(not shutil.which("ssh-keygen"), reason="no OpenSSH here")

@@ -52,11 +52,11 @@ def doctor(arguments: SimpleNamespace) -> Answer:
 
 
 def verify(arguments: SimpleNamespace) -> Answer:
-    from ..verify import DAMAGED, examine, report
+    from ..verify import WHOLE, examine, report
 
     findings = examine(arguments.path)
-    damaged = any(one.state == DAMAGED for one in findings)
-    return Answer(report(findings), [asdict(one) for one in findings], 4 if damaged else 0)
+    wrong = any(one.state != WHOLE for one in findings)
+    return Answer(report(findings), [asdict(one) for one in findings], 4 if wrong else 0)
 
 
 def compare(arguments: SimpleNamespace) -> Answer:
