@@ -66,9 +66,7 @@ def owned_pieces(
     return table[table["ns"] > 0].astype(PIECES).reset_index(drop=True)
 
 
-def owners_of_path(
-    pieces: pd.DataFrame, throttled_ns: Mapping[int, float] | None = None
-) -> pd.DataFrame:
+def owners_of_path(pieces: pd.DataFrame, throttled_ns: Mapping[int, float]) -> pd.DataFrame:
     """Who had the time of each run's critical path: the sums of its pieces.
 
     Parameters
@@ -84,7 +82,7 @@ def owners_of_path(
     One row a run, part and owner: `run`, `part`, `owner`, `ns`.
     """
     table = pieces.groupby(["run", "part", "owner"], as_index=False)["ns"].sum()
-    return _with_quota(table, throttled_ns or {})
+    return _with_quota(table, throttled_ns)
 
 
 def _computed_in(pieces: pd.DataFrame, cpu_owners: pd.DataFrame) -> pd.Series:

@@ -40,7 +40,7 @@ def measure_pingpong(
         A row a repetition: `family` (roundtrip, burst, delayed, late, copy, sum, cold, made),
         `bytes`, `messages`, `delay_ns` (between messages; late: before the receive; cold: of the
         computation before), `round`, `ns` (late: of the send), `send_ns` (in all send calls
-        together). attrs: `mpi`, `seconds`.
+        together). attrs: `mpi`.
 
     Raises
     ------
@@ -55,9 +55,9 @@ def measure_pingpong(
         numbers = [rounds, _REPETITIONS, _BURST, 0, *sizes]  # 0: the seed of the orders
         command = [*mpi.command(2), str(mpi.programs / "pingpong"), str(file), *map(str, numbers)]
         with task("ping-pong between two ranks", urgent=True):
-            printed = _output(command, timeout_s)
+            _run(command, timeout_s)
         times = read_pingpong(file)
-    times.attrs = {"mpi": str(mpi), "seconds": _seconds(printed)}
+    times.attrs = {"mpi": str(mpi)}
     return times
 
 
@@ -80,8 +80,8 @@ def read_pingpong(path: str | Path) -> pd.DataFrame:
     return times
 
 
-def _output(command: Sequence[str], timeout_s: float) -> str:
-    """What it printed; an error with the last lines if it failed."""
+def _run(command: Sequence[str], timeout_s: float) -> None:
+    """An error with the last lines if it failed."""
     pipe = subprocess.PIPE
     with subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, errors="replace") as ranks:
         try:
@@ -101,7 +101,6 @@ def _output(command: Sequence[str], timeout_s: float) -> str:
             where=" ".join(command),
             why=" / ".join(said) or "it said nothing",
         )
-    return output
 
 
 def _end(launcher: subprocess.Popen) -> None:
@@ -113,8 +112,3 @@ def _end(launcher: subprocess.Popen) -> None:
         except subprocess.TimeoutExpired:
             launcher.kill()
             launcher.wait()
-
-
-def _seconds(printed: str) -> float:
-    words = dict(word.split("=", 1) for word in printed.split() if "=" in word)
-    return float(words.get("seconds", "nan"))

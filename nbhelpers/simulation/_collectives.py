@@ -13,15 +13,12 @@ the core, do the rest. A root other than 0 changes places with rank 0, as in the
 generator.
 """
 
-from collections.abc import Iterator
-
 import numpy as np
 
 from ._building import RECV, SEND, Building, around, checked, rounds_of, shares, uniform
 from .schedule import Schedule
 
 Edge = tuple[int, int]
-_Pairs = Iterator[tuple[np.ndarray, np.ndarray]]
 
 # --- everybody does the same ----------------------------------------------------------------------
 
@@ -153,19 +150,6 @@ def _places(ranks: int, root: int) -> np.ndarray:
     return real
 
 
-def _binomial(ranks: int) -> tuple[_Pairs, _Pairs]:
-    """(places, their parents) from the root down, and (places, a child of each), in the order of
-    the messages.
-    """
-    steps = [1 << j for j in range(rounds_of(ranks))]
-    below = ((np.arange(step, min(2 * step, ranks)), step) for step in steps)
-    above = ((np.arange(max(0, min(step, ranks - step))), step) for step in steps)
-    return (
-        ((places, places % step) for places, step in below),
-        ((places, places + step) for places, step in above),
-    )
-
-
 def binomial_bcast(ranks: int, bytes: int = 1, root: int = 0) -> Schedule:
     """Broadcast over a binomial tree (Schedgen's binomialtreebcast): in round j whoever has the
     data sends it 2^j places on.
@@ -175,12 +159,14 @@ def binomial_bcast(ranks: int, bytes: int = 1, root: int = 0) -> Schedule:
     """
     ranks, real = checked(ranks, bytes, root=root), _places(ranks, root)
     build = Building(ranks, "binomial broadcast")
-    to_parents, to_children = _binomial(ranks)
+    steps = [1 << j for j in range(rounds_of(ranks))]
     got = np.full(ranks, -1, np.int32)
-    for places, parents in to_parents:
-        got[places] = build.recv(real[places], real[parents], bytes)
-    for places, children in to_children:
-        build.send(real[places], real[children], bytes, after=got[places])
+    for step in steps:  # place 0 is the root, and each below has its parent a bit lower
+        places = np.arange(step, min(2 * step, ranks))
+        got[places] = build.recv(real[places], real[places - step], bytes)
+    for step in steps:
+        places = np.arange(max(0, min(step, ranks - step)))
+        build.send(real[places], real[places + step], bytes, after=got[places])
     return build.schedule()
 
 

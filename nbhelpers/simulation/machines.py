@@ -19,9 +19,7 @@ from .detours import Detours
 from .noise import Noise
 
 
-def traces_of(
-    recording: pd.DataFrame | str | Path | None = None, seconds: float = 10.0
-) -> list[Detours]:
+def traces_of(recording: pd.DataFrame | str | Path | None = None) -> list[Detours]:
     """Noise traces of a machine, one a CPU (and run).
 
     Parameters
@@ -29,9 +27,7 @@ def traces_of(
     recording
         Detours (`record_detours`), or noise events of runs of one length, with that length as
         attrs["seconds"]; a file: JSON of `cached_detours`, or Netgauge's format; None: detours are
-        recorded now.
-    seconds
-        How long to record now.
+        recorded now, for 10 s.
 
     Raises
     ------
@@ -40,7 +36,7 @@ def traces_of(
         recorded.
     """
     if recording is None:
-        table = record_detours(seconds, fixed="time")
+        table = record_detours(10, fixed="time")
     elif isinstance(recording, pd.DataFrame):
         table = recording
     elif Path(recording).suffix == ".json":

@@ -9,9 +9,8 @@ import numpy as np
 
 from ._table import KINDS, rows_by_cpu
 
-_PIECE = (
-    50  # interrupts to a piece: the clocks' rates differ, so a long trace gets an offset that moves
-)
+# interrupts to a piece: the clocks' rates differ, so a long trace gets an offset that moves
+_PIECE = 50
 _PIECES = 64
 # all errors but the rounding (±0.5 µs) make the difference larger, so a low quantile is near the
 # truth

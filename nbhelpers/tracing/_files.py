@@ -86,6 +86,18 @@ def header_window(
     return header_integer(header, begin, path), header_integer(header, end, path)
 
 
+def checked_window(window: tuple[int, int], path: str | Path) -> tuple[int, int]:
+    """The timed region itself, if it is one."""
+    if not 0 <= window[0] < window[1] < 1 << 62:
+        raise InputError(
+            f"the window {window} of the timed region is empty or negative",
+            where=path,
+            why="times count from its begin",
+            fix="give (begin_ns, end_ns), or record the run again",
+        )
+    return window
+
+
 def header_integers(header: dict, key: str, path: str | Path) -> list[int]:
     """A list of non-negative integers of a header, or an error that names the field."""
     values = header.get(key, [])

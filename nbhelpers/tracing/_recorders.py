@@ -33,10 +33,8 @@ EVENTS = (
     "sched/sched_process_fork",
     "sched/sched_stat_runtime",
 )
-SOFTIRQ_EVENTS = (
-    "irq/softirq_entry",
-    "irq/softirq_exit",
-)  # on PREEMPT_RT softirqs are threads and are seen as such
+# on PREEMPT_RT softirqs are threads and are seen as such
+SOFTIRQ_EVENTS = ("irq/softirq_entry", "irq/softirq_exit")
 
 
 class KernelRecorder(Attachment, ABC):
@@ -155,7 +153,7 @@ class TracepointRecorder(KernelRecorder):
         softirqs = () if Path("/sys/kernel/realtime").exists() else SOFTIRQ_EVENTS
         self._events = instance.existing((*EVENTS, *softirqs))
         self._formats = {event: instance.read(f"events/{event}/format") for event in self._events}
-        self._header_page = instance.header_page()
+        self._header_page = instance.read("events/header_page")
 
     def _attach(self, instance: Instance) -> None:
         instance.enable(self._events)

@@ -95,6 +95,13 @@ def hardware_events(
     return noise_events(columns, clock="monotonic", tracer=tracer)
 
 
+def within_interrupts(entry: np.ndarray, exit_: np.ndarray, cpu: np.ndarray) -> np.ndarray:
+    """Whether a CPU is in an interrupt after each record, which are in order: bool[n]."""
+    depth = pd.Series(entry.astype(int) - exit_.astype(int)).groupby(cpu).cumsum()
+    # an exit whose entry was before the recording ends nothing
+    return (depth - depth.groupby(cpu).cummin().clip(upper=0)).to_numpy() > 0
+
+
 def rows_by_cpu(cpu: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
     """Each CPU and the places of its rows, in their order; in time that hundreds of CPUs do not
     multiply.

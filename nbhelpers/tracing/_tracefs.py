@@ -106,10 +106,6 @@ class Instance:
                 f"tracefs does not take {value!r}: {error.strerror}", where=self.place / file
             ) from None
 
-    def header_page(self) -> str:
-        """The layout of the pages that `drain` returns."""
-        return self.read("events/header_page")
-
     def can_only_watch(self) -> bool:
         """Whether osnoise has the mode that only watches (Linux 6.2)."""
         options = privileged.OSNOISE_OPTIONS

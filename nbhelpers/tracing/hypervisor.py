@@ -19,7 +19,15 @@ import pandas as pd
 
 from ._files import header_integer, header_integers, header_window
 from ._missing_switches import RUNTIME, SWITCH
-from ._table import REPLAY_PRIORITY, clip_to_window, hardware_events, in_order, join_events
+from ._table import (
+    REPLAY_PRIORITY,
+    clip_to_window,
+    hardware_events,
+    in_order,
+    join_events,
+    rows_by_cpu,
+    within_interrupts,
+)
 from .netduration import with_children
 
 _Side = Literal["left", "right"]
@@ -157,14 +165,10 @@ class _Records:
 
     def interrupted_ns(self) -> np.ndarray:
         """Time up to each record that interrupts and softirqs of its CPU took."""
-        steps = self.ends_with("_entry").astype(np.int64) - self.ends_with("_exit")
-        result = np.zeros(len(steps), np.int64)
-        for cpu in np.unique(self.cpu):
-            here = self.cpu == cpu
-            depth = np.cumsum(steps[here])
-            # an exit whose entry was before the recording ends nothing
-            depth = depth - np.minimum.accumulate(np.minimum(depth, 0))
-            within_ns = np.where(depth[:-1] > 0, np.diff(self.time_ns[here]), 0)
+        within = within_interrupts(self.ends_with("_entry"), self.ends_with("_exit"), self.cpu)
+        result = np.zeros(len(within), np.int64)
+        for _, here in rows_by_cpu(self.cpu):
+            within_ns = np.where(within[here[:-1]], np.diff(self.time_ns[here]), 0)
             result[here] = np.cumsum(np.append(0, within_ns))
         return result
 

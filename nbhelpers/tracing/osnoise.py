@@ -14,6 +14,7 @@ import pandas as pd
 from ..errors import InputError
 from ._clock import clock_offsets, clock_points
 from ._files import (
+    checked_window,
     damaged,
     header_integers,
     header_window,
@@ -137,7 +138,7 @@ def read_osnoise(
     columns = _parse(text, path, first_line)
     columns = _one_clock(columns, header.get("clock") == "mono", path)
     excluded = header_integers(header, "excluded_pids", path) if header else []
-    return _events(columns, _checked_window(window, path), workload, excluded, run)
+    return _events(columns, window and checked_window(window, path), workload, excluded, run)
 
 
 def lines_of_noise(path: str | Path) -> dict:
@@ -277,17 +278,6 @@ def _damaged(row: bytes, path: str | Path, number: int) -> InputError:
 def _shown(row: bytes) -> str:
     text = row.decode(errors="replace").strip()
     return repr(text if len(text) <= 120 else text[:117] + "...")
-
-
-def _checked_window(window: tuple[int, int] | None, path: str | Path) -> tuple[int, int] | None:
-    if window is not None and not 0 <= window[0] < window[1] < LARGEST_NS:
-        raise InputError(
-            f"the window {window} is empty or negative",
-            where=path,
-            why="times count from its begin",
-            fix="give (begin_ns, end_ns)",
-        )
-    return window
 
 
 def _one_clock(columns: dict, of_stamps: bool, path: str | Path) -> dict:

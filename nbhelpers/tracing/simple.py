@@ -6,7 +6,7 @@ import os
 import tempfile
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pandas as pd
@@ -57,8 +57,6 @@ def trace(
     *,
     folder: str | os.PathLike | None = None,
     source: str = "auto",
-    config: str | None = None,
-    timeout_s: float | None = None,
     **described: object,
 ) -> TracedRuns:
     """Run a program several times and record the noise events of each run.
@@ -69,7 +67,8 @@ def trace(
     Parameters
     ----------
     command
-        A workload, a command line, or a list of words; None with `described`.
+        A workload, a command line, or a list of words; None with `described`. One whose threads are
+        placed is `program(…).placed("Rm")`.
     runs
         How many.
     metrics
@@ -79,12 +78,8 @@ def trace(
         None: nowhere.
     source
         Source of events: "auto", "osnoise", "tracepoints" or "detours"; see `Tracer`.
-    config
-        Placement of the threads, such as "Rm" or "TP"; see `nbhelpers.workloads`.
-    timeout_s
-        Longest time of a run.
     described
-        Further arguments of `nbhelpers.program`.
+        Further arguments of `nbhelpers.program`, such as `timeout_s`.
 
     Returns
     -------
@@ -115,8 +110,6 @@ def trace(
     ['events', 'events_per_s', 'cpu_share']
     """
     workload = as_workload(command, **described)
-    workload = workload if timeout_s is None else replace(workload, timeout_s=timeout_s)
-    workload = workload if config is None else workload.placed(config)
     layers = metric_layers(*([metrics] if isinstance(metrics, str) else metrics))
     with ExitStack() as stack:
         place = Path(

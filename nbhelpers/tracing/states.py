@@ -12,7 +12,7 @@ import pandas as pd
 
 from ._files import header_integer, header_integers, header_window
 from ._missing_switches import SWITCH, WAKE, WAKING, infer_switches
-from ._table import in_order, stacked
+from ._table import in_order, stacked, within_interrupts
 from .netduration import FORK, IRQ, SOFTIRQS, with_children
 
 STATES = ("running", "runnable", "sleeping", "disk", "stopped")
@@ -190,14 +190,7 @@ def _contexts(raw: pd.DataFrame) -> np.ndarray:
     event = raw["event"].astype(str)
     is_entry = event.str.endswith("_entry").to_numpy(bool)
     is_exit = event.str.endswith("_exit").to_numpy(bool)
-    depth = (
-        pd.Series(is_entry.astype(int) - is_exit.astype(int))
-        .groupby(raw["cpu"].to_numpy())
-        .cumsum()
-    )
-    # an exit whose entry was before the recording
-    lowest = depth.groupby(raw["cpu"].to_numpy()).cummin().clip(upper=0)
-    inside = (depth - lowest).to_numpy() > 0
+    inside = within_interrupts(is_entry, is_exit, raw["cpu"].to_numpy())
     last = np.maximum.accumulate(np.where(is_entry, np.arange(len(raw)), 0))
     names = np.full(len(raw), "", dtype=object)
     entries = np.flatnonzero(is_entry)

@@ -11,6 +11,7 @@ import pandas as pd
 
 from ..errors import InputError
 from ._files import (
+    checked_window,
     damaged,
     header_integer,
     header_integers,
@@ -98,14 +99,7 @@ def read_tracepoints(path: str | Path) -> pd.DataFrame:
 
 def events_of_recording(header: dict, raw: pd.DataFrame, path: str | Path) -> pd.DataFrame:
     """`read_tracepoints` of what `read_recording` returned; `path` is for messages."""
-    window = header_window(header, path)
-    if not 0 <= window[0] < window[1]:
-        raise InputError(
-            f"the timed region {window} is empty",
-            where=path,
-            why="times count from its begin",
-            fix="record the run again",
-        )
+    window = checked_window(header_window(header, path), path)
     recorded = header_window(header, path, "on_ns", "off_ns")
     events = noise_from_tracepoints(
         raw,

@@ -5,6 +5,7 @@ which something was planted.
 import os
 import subprocess
 import sys
+from types import MappingProxyType
 
 import pandas as pd
 import pytest
@@ -36,11 +37,11 @@ def owners(*rows):
     return pd.DataFrame([(*row, 1)[:6] for row in rows], columns=names).assign(run=0)
 
 
-def owned(table, cpu_owners, marks=None, **more):
+def owned(table, cpu_owners, marks=None, throttled_ns=MappingProxyType({})):
     path = critical_path(table, marks)
     assert path["start_ns"].iloc[0] == 0
     assert (path["start_ns"].iloc[1:].to_numpy() == path["end_ns"].iloc[:-1].to_numpy()).all()
-    found = owners_of_path(owned_pieces(path, cpu_owners, NO_EVENTS, NO_EVENTS), **more)
+    found = owners_of_path(owned_pieces(path, cpu_owners, NO_EVENTS, NO_EVENTS), throttled_ns)
     assert found["ns"].sum() == path["end_ns"].iloc[-1]
     return found.set_index(["part", "owner"])["ns"].to_dict()
 
@@ -81,7 +82,7 @@ def test_computing_is_split_by_the_speed_of_fixed_work():
     pieces = owned_pieces(path, had, interrupts, NO_EVENTS)
     calls = {"start_ns": [0, 40], "end_ns": [40, 90], "busy_ns": [40, 50], "factor": [2.0, 1.0]}
     split = with_speed(pieces, pd.DataFrame(calls).assign(run=0, thread=1))
-    found = owners_of_path(split).set_index(["part", "owner"])["ns"]
+    found = owners_of_path(split, {}).set_index(["part", "owner"])["ns"]
     net = 87 / 100  # of the first piece: the interrupt had 13
     assert found["slower", "the same calls"] == pytest.approx(20 * net)
     assert found["work", "the program"] == pytest.approx(70 * net)
@@ -100,7 +101,7 @@ def test_nested_calls_count_once():
     pieces = owned_pieces(path, owners((0, 60, 80, "backupd", False)), NO_EVENTS, NO_EVENTS)
     calls = {"start_ns": [0, 0, 20], "end_ns": [130, 10, 30], "busy_ns": [110, 10, 10]}
     calls = pd.DataFrame(calls | {"factor": 1.0}).assign(run=0, thread=1)
-    found = owners_of_path(with_speed(pieces, calls)).set_index("part")["ns"]
+    found = owners_of_path(with_speed(pieces, calls), {}).set_index("part")["ns"]
     assert found.to_dict() == {"runnable": 20, "work": 110}
 
 
@@ -262,7 +263,7 @@ def test_who_had_the_cpu_of_a_late_thread_is_the_owner(tmp_path, binaries):
         pd.concat([tables[name] for tables in recordings])
         for name in (STATES, OWNERS, EVENTS, STOLEN)
     )
-    table = owners_of_path(owned_pieces(critical_path(of_threads), had, events, stolen))
+    table = owners_of_path(owned_pieces(critical_path(of_threads), had, events, stolen), {})
     lengths = runs.set_index("run")["region_seconds"] * 1e9
     assert table.groupby("run")["ns"].sum().to_dict() == pytest.approx(lengths.to_dict(), abs=2)
     taken_ms = table[table["owner"] == "backupd"].groupby("run")["ns"].sum() / 1e6

@@ -27,7 +27,6 @@ def test_every_repetition_is_kept(times):
     assert (times["ns"] > 0).all() and (times["send_ns"] <= times["ns"]).all()
     delayed = times[times["family"] == "delayed"]
     assert (delayed["ns"] > delayed["delay_ns"] * 9).all(), "nine pauses between ten messages"
-    assert times.attrs["seconds"] > times["ns"].sum() * 1e-9
 
 
 @needs_mpi
