@@ -175,7 +175,7 @@ def test_one_run_that_waited_does_not_decide_the_trimmed_error():
     """Nine runs as simulated, and one that took twice as long; its ranks waited for a CPU."""
     rows = [
         {"program": "amg", "ranks": 2, "round": k, "measured_ms": 10.0 + 0.01 * k}
-        | {"simulated_ms": 10.0, "waited_ms": 0.0}
+        | {"simulated_ms": 10.0, "waited_ms": 0.0, "mpi_ms": 4.0, "mpi_simulated_ms": 5.0}
         for k in range(10)
     ]
     rows[4] |= {"measured_ms": 20.0, "waited_ms": 10.0}
@@ -186,6 +186,7 @@ def test_one_run_that_waited_does_not_decide_the_trimmed_error():
     assert np.log1p(row["error"]) == pytest.approx(ratios.mean())
     assert np.log1p(row["error_trimmed"]) == pytest.approx(np.sort(ratios)[1:-1].mean())
     assert abs(row["error_less_waits"]) < 0.01 and abs(row["error_trimmed"]) < 0.01
+    assert row["error_mpi"] == pytest.approx(0.25) and "for 0." in shown.texts[0]
     assert shown.texts[0].startswith("0 of 1 programs")
 
 

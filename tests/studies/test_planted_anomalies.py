@@ -112,7 +112,7 @@ def test_a_planted_case_goes_through_the_whole_chain(tmp_path, binaries):
     schedules = planted_schedules(1, float(baseline["seconds"].mean()), 2, seed=3)
     stage10 = Shown(workload=workload, average=lambda method: average)
     known = {"study": Shown(data=tmp_path), "stage10": stage10, "numbers": [1]}
-    known |= {"schedules": schedules, "seed": 0, "method": "paper"}
+    known |= {"schedules": schedules, "seed": 0, "method": "paper", "threads": "recorded"}
 
     def traced_configs(recorded_only: bool, traces: int) -> list:
         given = known | {"recorded_only": recorded_only, "traces": traces}
