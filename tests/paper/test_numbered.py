@@ -18,7 +18,7 @@ COUNTS = {
     "cui2023": {"Table": 2, "Figure": 7},
     "ferreira2008": {"Figure": 8},
     "frachtenberg2026": {"Table": 3, "Figure": 21},
-    "hoefler2010": {"Slide": 45},
+    "hoefler2010": {"Slide": 46},
 }
 CLAIMS = {
     "persson2025": ["persson2025-claims1"],
