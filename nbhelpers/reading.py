@@ -26,6 +26,7 @@ MOST_BYTES = 2 << 30  # of a file of data, after unpacking: a damaged one must n
 MOST_TABLE_BYTES = 512 << 20  # of a table of Parquet, in memory
 # Bytes unpacked for one packed; our data have 3 to 20, and small files may be anything.
 MOST_RATIO, SMALL_BYTES, SMALL_TABLE_BYTES = 50, 8 << 20, 64 << 20
+MOST_VALUES = 2_000_000  # of JSON: see `few`
 MOST_COLUMNS = 20_000  # pandas takes seconds for so many, and their square for more
 MOST_YAML_BYTES = 256 << 10  # ours have up to 50 KiB
 MOST_YAML_DEPTH, MOST_YAML_WORD = 50, 10_000
@@ -93,7 +94,7 @@ def open_regular(path: str | Path, what: str, most: int = MOST_BYTES) -> BinaryI
         return os.fdopen(handle, "rb")
     os.close(handle)
     if stat.S_ISREG(status.st_mode):
-        raise _too_much(f"the {what} is larger than {most:,} bytes", path)
+        raise too_much(f"the {what} is larger than {most:,} bytes", path)
     raise InputError(
         f"cannot read the {what}: this is no regular file",
         where=path,
@@ -108,7 +109,7 @@ def pieces(file: Any, path: str | Path, what: str, most: int) -> Iterator[bytes]
     while part := file.read(min(_CHUNK, left + 1)):
         left -= len(part)
         if left < 0:
-            raise _too_much(f"the {what} is larger than {most:,} bytes", path)
+            raise too_much(f"the {what} is larger than {most:,} bytes", path)
         yield part
 
 
@@ -118,7 +119,23 @@ def _at_most(file: Any, path: str | Path, what: str, most: int) -> bytes:
     return whole.getvalue()
 
 
-def _too_much(problem: str, path: str | Path) -> InputError:
+def few(content: bytes, path: str | Path, what: str, *marks: bytes) -> bytes:
+    """The content of a file in which there are not many more of these marks than its size suggests:
+    of packed JSON each begins a value of up to 240 bytes.
+
+    Raises
+    ------
+    InputError
+        More than 2 million, and more than three for each byte on disk.
+    """
+    most = max(MOST_VALUES, 3 * Path(path).stat().st_size)
+    if sum(map(content.count, marks)) > most:
+        raise too_much(f"the {what} has more than {most:,} values", path)
+    return content
+
+
+def too_much(problem: str, path: str | Path) -> InputError:
+    """The error of a file that would grow."""
     why = "it would fill the memory, or take for ever"
     fix = "give a smaller file, or split it; gzip -l says how large a packed one becomes"
     return InputError(problem, where=path, why=why, fix=fix)
@@ -132,7 +149,8 @@ def read_json(path: str | Path, what: str = "file", most: int = MOST_BYTES) -> A
     InputError
         The file is missing, unreadable, larger than `most` bytes or not JSON.
     """
-    return parsed_json(read_bytes(path, what, most), path, what)
+    content = read_bytes(path, what, most)
+    return parsed_json(few(content, path, what, b"[", b"{", b","), path, what)
 
 
 def parsed_json(content: bytes, path: str | Path, what: str = "file", **options: Any) -> Any:
@@ -183,19 +201,20 @@ def load_yaml(text: str, loader_class: Any, path: str | Path, what: str) -> Any:
 
     level = 0
     if len(text) > MOST_YAML_BYTES:
-        raise _too_much(f"the {what} is larger than {MOST_YAML_BYTES:,} bytes", path)
+        raise too_much(f"the {what} is larger than {MOST_YAML_BYTES:,} bytes", path)
     with suppress(yaml.YAMLError):  # the loader says where
         for event in yaml.parse(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
             if isinstance(event, yaml.AliasEvent):
                 problem = f"the {what} has an alias (*{event.anchor}): write out what it stands for"
-                raise _too_much(problem, path)
-            plain = event.value if isinstance(event, yaml.ScalarEvent) and event.implicit[0] else ""
+                raise too_much(problem, path)
+            quoted = isinstance(event, yaml.ScalarEvent) and event.implicit[1]  # and without !!int
+            plain = "" if quoted else getattr(event, "value", "")
             if len(plain) > MOST_YAML_WORD:  # 1:59:59:… is a number, which takes its square in time
-                raise _too_much(f"the {what} has a word of {len(plain):,} letters", path)
+                raise too_much(f"the {what} has a word of {len(plain):,} letters", path)
             level += isinstance(event, yaml.CollectionStartEvent)
             level -= isinstance(event, yaml.CollectionEndEvent)
             if level > MOST_YAML_DEPTH:
-                raise _too_much(f"the {what} has more than {MOST_YAML_DEPTH} levels", path)
+                raise too_much(f"the {what} has more than {MOST_YAML_DEPTH} levels", path)
     return yaml.load(text, loader_class)  # nosec B506 (a SafeLoader)
 
 
@@ -216,7 +235,7 @@ def read_csv(
     decoded(content, path, what)  # the byte, where pandas names none
     columns = _columns(content, options.get("sep", ","), options.get("comment"))
     if columns > MOST_COLUMNS:
-        raise _too_much(f"the {what} has {columns:,} columns, more than {MOST_COLUMNS:,}", path)
+        raise too_much(f"the {what} has {columns:,} columns, more than {MOST_COLUMNS:,}", path)
     with refusing(f"not a readable {what}", path):
         return pd.read_csv(io.BytesIO(content), **options)
 
@@ -274,7 +293,7 @@ def unpacked_parquet(
                 as_pandas = 8 * batch.num_rows * batch.num_columns
                 size += max(batch.nbytes, as_pandas)
                 if size > most:
-                    raise _too_much(f"the {what} is larger than {most:,} bytes in memory", path)
+                    raise too_much(f"the {what} is larger than {most:,} bytes in memory", path)
                 batches.append(batch)
             empty = packed.schema_arrow.empty_table().select(columns or packed.schema_arrow.names)
             return Table.from_batches(batches, empty.schema).unify_dictionaries()
@@ -295,7 +314,7 @@ def _little_memory(path: str | Path, what: str, most: int) -> Iterator[None]:
         try:
             yield
         except MemoryError:
-            raise _too_much(f"the {what} is larger than {most:,} bytes in memory", path) from None
+            raise too_much(f"the {what} is larger than {most:,} bytes in memory", path) from None
         finally:
             resource.setrlimit(resource.RLIMIT_AS, before)
             pyarrow.set_memory_pool(pool)

@@ -20,7 +20,7 @@ from io import FileIO
 from pathlib import Path
 
 from .files import new_aside, open_regular_file, packed, sync_folder, write_atomically, writing
-from .reading import read_bytes
+from .reading import few, read_bytes
 
 SEAL = "seal.json"  # of a campaign: how many records it had when it was complete
 _SUFFIX = re.compile(rb', "crc": "([0-9a-f]{8})", "chain": "([0-9a-f]{16})"\}')
@@ -221,7 +221,7 @@ def read(path: str | Path) -> Records:
     """
     path = Path(path)
     places = [one for one in (path, packed(path)) if one.exists()]
-    content = read_bytes(places[0], _WHAT) if places else b""
+    content = few(read_bytes(places[0], _WHAT), places[0], _WHAT, b"\n") if places else b""
     *lines, last = content.split(b"\n")
     if last and _is_whole(last):
         lines.append(last)

@@ -7,6 +7,7 @@ import gzip
 import io
 import json
 import lzma
+import random
 import resource
 import struct
 import zipfile
@@ -20,17 +21,22 @@ from pyarrow import parquet
 
 from nbhelpers.artifact.unpack import checked_files, opened
 from nbhelpers.errors import NoisebookError
+from nbhelpers.measurement.other_tools import read_benchmark
 from nbhelpers.mpi._records import HEADER_BYTES, read_rank
 from nbhelpers.noise import NoiseConfig
 from nbhelpers.reading import read_csv, read_json, read_parquet, read_yaml
+from nbhelpers.records import read as read_records
 from nbhelpers.simulation.goal import read_goal
 from nbhelpers.speed.samples import content_of
+from nbhelpers.tracing.netgauge import read_netgauge
 from nbhelpers.tracing.osnoise import read_osnoise
+from nbhelpers.tracing.text import read_text
 from nbhelpers.tracing.tracepoints import FORMAT, read_recording
 from nbhelpers.verify import examine
 
 MOST_KIB = 300_000
 ZEROS = bytes(80_000_000)
+PADDING = random.Random(1).randbytes(750_000).hex().encode()  # packs to a half
 packed = functools.partial(gzip.compress, compresslevel=1)
 list_of = functools.partial(read_yaml, what="list")
 fast_list_of = functools.partial(read_yaml, what="list", fast=True)
@@ -90,6 +96,13 @@ def whole(path: Path) -> None:
 
 def speed(header: dict) -> bytes:
     return packed(json.dumps({"format": "noisebook speed 3", "run": 1} | header).encode() + b"\n")
+
+
+def line(fields: bytes, event: bytes = b"sched_switch") -> tuple[Callable, str, Callable]:
+    """A trace in text whose second line has these fields."""
+    switch = b"a-1 [000] d..2. 1.000001: sched_switch: a:1 [120] S ==> b:2 [120]\n"
+    head = b"a-1 [000] d..2. 1.000002: " + event + b": " if event else b""
+    return read_text, ".txt", lambda: switch + head + fields + b"\n"
 
 
 JSON, CSV, YAML, PARQUET, ZIP = ".json", ".csv", ".yml", ".parquet", ".zip"
@@ -183,6 +196,31 @@ BOMBS: dict[str, tuple[Callable, str, Callable[[], bytes]]] = {
             ).encode()
             + b"\n"
         ),
+    ),
+    "padded lists": (
+        read_json,
+        JSON,
+        lambda: packed(b'["' + PADDING + b'"' + b",[]" * 12_000_000 + b"]"),
+    ),
+    "padded records": (
+        read_records,
+        ".jsonl.gz",
+        lambda: packed(PADDING + b"\n{}" * 12_000_000),
+    ),
+    "runs of one letter": (
+        read_benchmark,
+        JSON,
+        lambda: b'{"results": [{"command": "a", "times": [0.5' + b",1" * 1_900_000 + b"]}]}",
+    ),
+    "blanks": line(b" " * 200_000, b""),
+    "a long word": line(b"x" * 1_000_000, b"event"),
+    "the same fields": line(
+        b"prev_comm=a" + b" prev_pid=1 prev_prio=1 prev_state=S next_comm=" * 20_000
+    ),
+    "woken again and again": line(b"pid=1 " * 100_000, b"sched_wakeup"),
+    "a period": (read_netgauge, ".txt", lambda: b"#" + b"period" * 100_000 + b"\n1 2\n"),
+    "open brackets": line(
+        b"[1.000000001] h irq_handler_entry: { cpu_id = 0 }, { " + b"a = ( " * 100_000, b""
     ),
     "a long noise": (NoiseConfig.read, JSON, lambda: b'{"0": [' + b"[1e308,1e308,1e308]," * 50_000),
 }

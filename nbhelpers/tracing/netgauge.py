@@ -13,7 +13,7 @@ import pandas as pd
 from ..errors import InputError
 from ._files import read_trace
 
-_PERIOD = re.compile(r"^#.*period\D*(\d+(?:\.\d+)?)", re.MULTILINE | re.IGNORECASE)
+_PERIOD = re.compile(r"^#.{0,200}?period\D{0,40}(\d+(?:\.\d+)?)", re.MULTILINE | re.IGNORECASE)
 
 
 def read_netgauge(path: str | Path) -> pd.DataFrame:

@@ -55,7 +55,8 @@ _SAMPLE = re.compile(
     rb"sample_threshold: start (\d+)\.(\d{9}) duration (\d+) ns interferences? (\d+)\s*"
 )
 _FORK = re.compile(
-    rb"sched_process_fork: comm=.* pid=(\d{1,10}) child_comm=.* child_pid=(\d{1,10})\s*", re.DOTALL
+    rb"sched_process_fork: comm=.{0,16} pid=(\d{1,10}) child_comm=.{0,16} child_pid=(\d{1,10})\s*",
+    re.DOTALL,
 )
 _LOST = re.compile(rb"CPU:\d+ \[LOST (?:(\d+) )?EVENTS\]")
 _WRITTEN = re.compile(rb"# entries-in-buffer/entries-written: (\d+)/(\d+)")

@@ -1,7 +1,9 @@
 """Traces that other tools print as text: `perf script` (and `perf sched script`), `trace-cmd
 report`, tracefs' `trace`, Perfetto's `traceconv systrace`, and LTTng's by `babeltrace`.
 
-Owns the shapes of their lines. Times are as fine as the text has them: 1 µs, or 1 ns.
+Owns the shapes of their lines. Times are as fine as the text has them: 1 µs, or 1 ns. What may
+repeat in a shape has a bound, so that no line takes the square of its length: a name of the kernel
+has 15 letters.
 """
 
 import re
@@ -18,7 +20,7 @@ from .netduration import FORK, NMI, noise_from_tracepoints
 
 # COMM-PID (TGID) [CPU] flags TIME: EVENT: fields; perf has COMM PID/TID, and SYSTEM:EVENT
 _FTRACE = re.compile(
-    r"\s*.{1,16}?[-\s]\s*(?:-?\d+/)?(-?\d{1,9})\s+(?:\(\s*[-\d]+\)\s+)?\[(\d{1,6})\]\s+"
+    r".{0,16}?[-\s]\s*(?:-?\d+/)?(-?\d{1,9})\s+(?:\(\s*[-\d]+\)\s+)?\[(\d{1,6})\]\s+"
     r"(?:[^\s:]{4,8}\s+)?(\d{1,10})\.(\d{6,9}):\s+(?:\d+\s+)?(?:[\w-]+:)?(\w+):\s*(.*)",
     re.ASCII,
 )
@@ -28,19 +30,19 @@ _LTTNG = re.compile(
     r"(?:[\w-]+:)*(\w+): (?:\{ cpu_id = (\d{1,6}) \})(.*)",
     re.ASCII,
 )
-_PREV = r"prev_comm=(.*) prev_pid=(\d{1,9}) prev_prio=(-?\d{1,9}) prev_state=(\S{1,9})"
+_PREV = r"prev_comm=(.{0,16}) prev_pid=(\d{1,9}) prev_prio=(-?\d{1,9}) prev_state=(\S{1,9})"
 _SWITCHES = (  # as the kernel prints it, and as the library of perf and trace-cmd does
-    re.compile(_PREV + r"(?: ==>)? next_comm=(.*) next_pid=(\d{1,9}) next_prio=(-?\d{1,9})"),
+    re.compile(_PREV + r"(?: ==>)? next_comm=(.{0,16}) next_pid=(\d{1,9}) next_prio=(-?\d{1,9})"),
     re.compile(
-        r"(?:task )?(.*):(\d{1,9}) \[(-?\d{1,9})\] \(?([^\s()]{1,9})\)? ==> "
-        r"(.*):(\d{1,9}) \[(-?\d{1,9})\]"
+        r"(?:task )?(.{0,16}):(\d{1,9}) \[(-?\d{1,9})\] \(?([^\s()]{1,9})\)? ==> "
+        r"(.{0,16}):(\d{1,9}) \[(-?\d{1,9})\]"
     ),
 )
 _OF_PREV = ("prev_comm", "prev_pid", "prev_prio", "prev_state")
 _OF_SWITCH = (*_OF_PREV, "next_comm", "next_pid", "next_prio")
-_WOKEN = re.compile(r".*?(?:\bpid=|:)(\d{1,9}) .*(?:target_cpu=|CPU:)(\d{1,6})")
-_FIELD = re.compile(r"(\w+)(?:=|: )([^\s\]]+)")
-_LTTNG_FIELD = re.compile(r'(\w+) = (?:"([^"]*)"|(?:\( [^)]*container = )?(-?\d{1,9})\b)')
+_WOKEN = re.compile(r".{0,30}?(?:\bpid=|:)(\d{1,9}) .{0,60}(?:target_cpu=|CPU:)(\d{1,6})")
+_FIELD = re.compile(r"\b(\w+)(?:=|: )([^\s\]]+)")
+_LTTNG_FIELD = re.compile(r'\b(\w+) = (?:"([^"]*)"|(?:\( [^)]{0,60}container = )?(-?\d{1,9})\b)')
 _LOST = re.compile(r"\[(?:LOST )?(\d+ )?EVENTS(?: DROPPED)?\]|LOST (\d+) events")
 _NUMBERS = ("irq", "vec", "vector", "softirq", "target_cpu")
 _STATES = {"R": 0, "S": 1, "D": 2, "T": 4, "t": 8, "X": 16, "Z": 32, "P": 64, "I": 128}
@@ -171,7 +173,7 @@ def _rows(text: str, path: str | Path) -> Iterator[dict]:
 
 def _head(line: str) -> tuple[int, int, int, str, str] | None:
     """Time, CPU, thread (−1: not rest), event and what it says; None: the line has none."""
-    if found := _FTRACE.match(line):
+    if found := _FTRACE.match(line.lstrip()):
         pid, cpu, seconds, parts, event, rest = found.groups()
         return _ns(seconds, parts), int(cpu), int(pid), event, rest
     if found := _LTTNG.match(line):

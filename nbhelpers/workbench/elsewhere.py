@@ -60,7 +60,8 @@ def _of_runs(path: Path, outcome: str | None) -> tuple[list[str], pd.DataFrame]:
         if len(found.factors):
             factors.append(found.factors.reset_index().assign(cell=cell).set_index("cell"))
     table = pd.concat(factors) if factors else pd.DataFrame()
-    return [*sentences, *run_notes(runs)], because(table, "nothing separates the slow runs")
+    notes = run_notes(runs) if "status" in runs else []
+    return [*sentences, *notes], because(table, "nothing separates the slow runs")
 
 
 def _of_trace(path: Path) -> tuple[list[str], pd.DataFrame]:

@@ -119,3 +119,5 @@ def test_a_file_of_another_tool_is_explained(elsewhere):
     assert said[0].startswith("cc1 had most CPU time") and "2 CPUs" in said[0]
     assert ("thread", "detour") in noise.index and 0 < noise["cpu_share"].sum() < 1
     assert explain_file("")[0] == []
+    table.drop(columns="status", errors="ignore").to_csv(elsewhere / "bare.csv", index=False)
+    assert explain_file(elsewhere / "bare.csv", "real_time")[0][0].endswith("n = 40.")
