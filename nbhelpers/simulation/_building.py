@@ -169,7 +169,8 @@ class Building:
         if not self._edges:
             return None
         ranks, operation, needed = map(np.concatenate, zip(*self._edges))
-        first = start[ranks]
+        # as narrow as they are: there are many
+        first = start.astype(np.int32 if start[-1] + self.counts[-1] < 2**31 else np.int64)[ranks]
         return first + operation, first + needed
 
     def _append(

@@ -143,6 +143,7 @@ class _Weaving:
     def schedule(self, counts: np.ndarray, name: str) -> Schedule:
         if self.tags >= 2**31:
             raise InputError("the parts need more than 2^31 tags")
+        number = np.int32 if len(self.kind) < 2**31 else np.int64
         return Schedule.from_arrays(
             counts,
             self.kind,
@@ -152,15 +153,15 @@ class _Weaving:
             cpu=self.cpu,
             nic=self.nic,
             name=name,
-            requires=joined(self.needs["requires"]),
-            irequires=joined(self.needs["irequires"]),
+            requires=joined(self.needs["requires"], number),
+            irequires=joined(self.needs["irequires"], number),
         )
 
 
-def joined(edges: list[Edges]) -> Edges:
+def joined(edges: list[Edges], dtype: type = np.int64) -> Edges:
     """All dependencies of a sort, (operation, needed)."""
     operation, needed = zip(*edges, strict=True)
-    return np.concatenate(operation), np.concatenate(needed)
+    return np.concatenate(operation, dtype=dtype), np.concatenate(needed, dtype=dtype)
 
 
 def sequence(*parts: Schedule) -> Schedule:
