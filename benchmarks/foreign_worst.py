@@ -32,13 +32,13 @@ from nbhelpers.noise import NoiseConfig
 from nbhelpers.outcomes import ordinary_runs
 from nbhelpers.speed import SpeedProbe
 from nbhelpers.statistics.intervals import resampled_means
-from nbhelpers.studies import worst
 from nbhelpers.studies.baseline import Baseline, replay_limits
 from nbhelpers.studies.known import SLOW_SHARE
 from nbhelpers.studies.replays import replay_campaign
 from nbhelpers.tracing import Tracer
 from nbhelpers.workloads import Workload, program
 from nbhelpers.workloads.programs import original_path
+from tests.cells import run_cells
 
 
 def original(name: str, **parameters: object) -> Workload:
@@ -59,15 +59,20 @@ BESIDE = "beside"
 OTHER = """
 import sys
 from pathlib import Path
-from nbhelpers.studies import worst
-from nbhelpers.studies.baseline import Baseline, replay_limits
+from benchmarks.foreign_worst import slowest
+from nbhelpers.studies.baseline import Baseline
 folder, cases = Path(sys.argv[1]), int(sys.argv[2])
-runs = Baseline(folder)
-tables = runs.traced, runs.events, runs.stolen, runs.losses
-for case in worst.worst_cases(*tables, cases, method="time", **replay_limits(folder)):
-    if case.losses is not None:
-        case.losses.write(folder / f"other-{case.run}.json")
+for run, configs in slowest(Baseline(folder), cases)["configs"].items():
+    if "losses" in configs:
+        configs["losses"].write(folder / f"other-{run}.json")
 """
+
+
+def slowest(runs: Baseline, count: int) -> dict:
+    """What page 37 chooses and replays: `slow`, a row a run, and its `configs` by kind."""
+    known = {"traced": runs.traced, "events": runs.events, "stolen": runs.stolen, "count": count}
+    known |= {"losses": runs.losses, "limits": replay_limits(runs.data)}
+    return run_cells("37-worst-runs", "slowest", **known, method="time", threads="slices")
 
 
 def other_configs(checkout: Path, folder: Path, cases: int) -> dict[int, NoiseConfig]:
@@ -85,14 +90,14 @@ def of_program(name: str, folder: Path, options: argparse.Namespace) -> pd.DataF
     recorders = [Tracer(place / "traces"), SpeedProbe(place / "speed"), *metrics("all")]
     Campaign(place, [Cell("traced", workload, attachments=recorders)], options.runs).run()
     runs = Baseline(folder)
-    limits = replay_limits(folder, measure=True)
-    tables = runs.traced, runs.events, runs.stolen, runs.losses
-    slow = worst.worst_cases(*tables, options.cases, method="time", **limits)
-    slow = [case for case in slow if case.losses is not None]
+    replay_limits(folder, measure=True)
+    found = slowest(runs, options.cases)
+    configs = {run: own for run, own in found["configs"].items() if "losses" in own}
+    slow = [case for case in found["slow"].itertuples() if case.run in configs]
     others = other_configs(options.beside, folder, options.cases) if options.beside else {}
-    cells = [Cell(worst.UNDISTURBED, workload)]
+    cells = [Cell("undisturbed", workload)]
     for case in slow:
-        wanted = {kind: case.configs.get(kind) for kind in (worst.KERNEL, worst.LOSSES)}
+        wanted = {kind: configs[case.run].get(kind) for kind in ("kernel", "losses")}
         for kind, config in (wanted | {BESIDE: others.get(case.run)}).items():
             if config is not None:
                 noisy = (Injector(config, "faithful"),)
@@ -103,12 +108,12 @@ def of_program(name: str, folder: Path, options: argparse.Namespace) -> pd.DataF
     for cell, part in done.groupby("cell"):
         values = part["seconds"].to_numpy(float)
         means[cell] = np.append(values.mean(), resampled_means(values, random, 4000))
-    usual, rows = means[worst.UNDISTURBED], []
+    usual, rows = means["undisturbed"], []
     ordinary_s = float(ordinary_runs(runs.traced)["seconds"].mean())
     for case in slow:
         excess = case.seconds - ordinary_s
-        more = means[f"{worst.LOSSES} {case.case}"] - usual
-        of_events = means.get(f"{worst.KERNEL} {case.case}", usual)[0] - usual[0]
+        more = means[f"losses {case.case}"] - usual
+        of_events = means.get(f"kernel {case.case}", usual)[0] - usual[0]
         row = {"program": name, "run": case.run, "seconds": case.seconds}
         row |= {"ordinary": ordinary_s, "today": usual[0], "slow": excess > SLOW_SHARE * ordinary_s}
         row |= {"chosen": case.chosen, "replayable": case.replayable_share}

@@ -184,18 +184,14 @@ def write_answer(
     findings
         Further sentences of the page.
     """
-    ends = {name: getattr(answer, name) for name in _NUMBERS}
-    known = {name: value if math.isfinite(value) else None for name, value in ends.items()}
-    return write_json(
-        path,
-        {
-            "format": FORMAT,
-            "stage": stage,
-            "question": question,
-            "answer": asdict(answer) | known,
-            "findings": list(findings),
-        },
-    )
+    content = {"format": FORMAT, "stage": stage, "question": question}
+    return write_json(path, content | {"answer": plain(answer), "findings": list(findings)})
+
+
+def plain(answer: Answer) -> dict[str, Any]:
+    """The fields of an answer as JSON has them: None where there is no number."""
+    known = asdict(answer)
+    return known | {name: None for name in _NUMBERS if not math.isfinite(known[name])}
 
 
 @dataclass(frozen=True)

@@ -7,14 +7,13 @@ import math
 import re
 import shutil
 from collections.abc import Iterable
-from dataclasses import asdict
 from html import escape
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from ..answers import Answered, short_number
+from ..answers import Answered, plain, short_number
 from ..files import write_atomically, write_json
 from ..report import Figure, Table, latex_text, save_table
 from ..report.record import records
@@ -97,10 +96,8 @@ def macro_stem(stage: str) -> str:
 
 
 def _numbers(one: Answered) -> dict[str, Any]:
-    known = asdict(one.answer)
+    known = plain(one.answer)
     del known["figure"]
-    for name in ("value", "low", "high"):
-        known[name] = known[name] if math.isfinite(known[name]) else None
     return {"stage": one.stage, "question": one.question} | known
 
 

@@ -1,8 +1,7 @@
-"""The studies, one package or module each: what is run, its tables, and what it says in sentences.
+"""The studies: what several cells or pages need of them, where cells do not say it themselves.
 
-`persson` and `cui` repeat the two papers on one node, `scale` brings noise to many ranks.
-`planted_anomalies` and `worst` test the replay, `trials` the mitigations; `program_study` studies a
-program of the user's.
-`design`, `findings`, `known` and `replays` are shared. A notebook imports from its own study, so
-that a change in one study runs no other notebook again.
+`persson` and `ferreira` repeat papers on one node, `scale` brings noise to many ranks,
+`planted_anomalies` tests the replay, `trials` the mitigations; `program_study` studies a program of
+the user's. `design`, `findings`, `known` and `replays` are shared.
+A notebook imports from its own study, so that a change in one study runs no other notebook again.
 """

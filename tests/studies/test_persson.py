@@ -16,7 +16,6 @@ from nbhelpers.machine import doctor
 from nbhelpers.measurement import recorded_runs
 from nbhelpers.studies.design import Design, cached_design, placement_table
 from nbhelpers.studies.persson.campaigns import WorstTrace, attachments, label_runs
-from nbhelpers.studies.persson.fairness import planted_traces
 from nbhelpers.studies.replays import replayed_runs
 from nbhelpers.workloads import binary_folder
 
@@ -95,9 +94,9 @@ def test_the_worst_trace_is_replayed_beside_every_configuration(study):
 @needs
 def test_a_planted_disturbance_is_traced_and_replayed_at_twice_the_length(study):
     folder, design, baseline = study
-    arguments = folder / "planted", design, baseline, folder / "baseline" / "traces", ("nbody",)
-    planted = planted_traces(*arguments)
-    again = planted_traces(*arguments, recorded_only=True)
+    known = {"baseline": baseline, "planted": "nbody", "natural": []}
+    planted = page(folder, design, "planted", **known)["hogged"]
+    again = page(folder, design, "planted", **known, recorded_only=True)["hogged"]
     assert [trace.label for trace in planted] == ["planted-omp"]
     config = planted[0].configs["improved"]
     assert config.digest == again[0].configs["improved"].digest
@@ -118,7 +117,8 @@ def test_a_planted_disturbance_is_traced_and_replayed_at_twice_the_length(study)
     once_ns, again_ns = (noise.events()["duration_ns"].sum() for noise in noises)
     assert again_ns == 8 * once_ns
     assert (runs.drop("undisturbed", level="noise_kind")["injected_events"] > 0).all()
-    assert planted_traces(*arguments[:4], ()) == []
+    none = {"baseline": baseline, "planted": "", "natural": []}
+    assert page(folder, design, "planted", **none)["hogged"] == []
     page(folder / "none", design, "lengths", hogged=[], injector=known["injector"])
     assert replayed_runs(folder / "none/lengths").empty
 

@@ -8,44 +8,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ...errors import InputError
 from ...injection import Injector
 from ...injection.observed_loss import meets_an_event
 from ...noise.signature import Signature
 from ...tracing import DetourTracer, read_detours_run
-
-
-def whole_periods(frequencies_hz: Sequence[str], loop_seconds: float) -> list[float]:
-    """Frequencies of which a loop holds a whole number of periods, so that each run has its exact
-    share.
-
-    Parameters
-    ----------
-    frequencies_hz
-        Frequencies in Hz, as numbers or words.
-    loop_seconds
-        Length of a loop.
-
-    Raises
-    ------
-    InputError
-        A period that the loop does not hold a whole number of times.
-
-    Examples
-    --------
-    >>> whole_periods(["10", "1000"], 0.8)
-    [10.0, 1000.0]
-    """
-    for hz in map(float, frequencies_hz):
-        periods = hz * loop_seconds
-        if periods < 0.5 or abs(periods - round(periods)) > 1e-9:
-            raise InputError(
-                f"{loop_seconds:g} s are not a whole number of periods of {hz:g} Hz",
-                where="loop_seconds",
-                why="the loop would lose more or less than the share, by where the window ends",
-                fix="choose a multiple of all periods, for instance 0.8",
-            )
-    return [float(hz) for hz in frequencies_hz]
 
 
 def staggered(signature: Signature, cpus: Sequence[int]) -> Signature:

@@ -43,7 +43,7 @@ class WorstTrace:
     configs: Mapping[str, NoiseConfig]
     # of the machine's CPU time, taken by the hypervisor during that run
     steal_ms: float = float("nan")
-    planted: bool = False  # the run was disturbed on purpose: nbhelpers.studies.persson.fairness
+    planted: bool = False  # the run was disturbed on purpose
 
     @property
     def label(self) -> str:

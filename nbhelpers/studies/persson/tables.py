@@ -55,7 +55,9 @@ def increases(after: pd.DataFrame, before: pd.DataFrame, by: Sequence[str]) -> p
         if found is not None:
             rows.append(group | _increase(*same_epochs(runs, found)))
     numbers = [f"{name}_{side}" for side in ("after", "before") for name in _MOMENTS]
-    return typed(rows, list(by), [*INCREASES, "adjusted_percent", *numbers])
+    kinds = dict.fromkeys(by, "str") | dict.fromkeys([*INCREASES, "adjusted_percent"], "float64")
+    kinds |= dict.fromkeys(numbers, "float64")
+    return pd.DataFrame(rows, columns=list(kinds)).astype(kinds)
 
 
 _MOMENTS = ("seconds", "sd_s", "steal_s", "runs")
@@ -82,13 +84,6 @@ def _adjusted(after: pd.DataFrame, before: pd.DataFrame) -> float:
         return np.nan
     fit = sm.OLS(both["seconds"], sm.add_constant(both[["steal_s", "noisy"]])).fit()
     return float(100 * fit.params["noisy"] / before["seconds"].mean())
-
-
-def typed(rows: list[dict], texts: list[str], numbers: list[str]) -> pd.DataFrame:
-    """A table whose columns have their type even without a row."""
-    return pd.DataFrame(rows, columns=texts + numbers).astype(
-        dict.fromkeys(texts, "str") | dict.fromkeys(numbers, "float64")
-    )
 
 
 def printed(table: pd.DataFrame) -> pd.DataFrame:

@@ -22,17 +22,6 @@ from ..known import Known, Replay, remedy_answer
 from .steps import Steps
 
 CANNOT = "cannot tell here"
-QUESTIONS = {
-    "spread": "How much do the runs differ?",
-    "who": "What did the slow runs lose, and to whom?",
-    "noise": "How much CPU time does the system take from it?",
-    "tracing": "Does tracing disturb it?",
-    "replay": "Does the slowest run's noise, replayed, slow it down?",
-    "anomaly": "Is that noise what made the slowest run slow?",
-    "cause": "Does anything that was counted separate the slow runs?",
-    "remedy": "Is there a remedy?",
-    "proof": "Is that the cause?",
-}
 
 
 @dataclass(frozen=True)
@@ -92,11 +81,12 @@ def find_verdict(steps: Steps, about: str) -> Verdict:
         raise InputError(
             f"there is no question about '{about}'", fix=f"one of {', '.join(QUESTIONS)}"
         )
+    question, rule = QUESTIONS[about]
     try:
-        return replace(_RULES[about](steps), question=QUESTIONS[about])
+        return replace(rule(steps), question=question)
     except NoisebookError as error:
         fix = f" What to do: {error.fix}." if error.fix else ""
-        return Verdict(QUESTIONS[about], CANNOT, f"because {error.what}.{fix}")
+        return Verdict(question, CANNOT, f"because {error.what}.{fix}")
 
 
 def percent(share: float) -> str:
@@ -290,16 +280,16 @@ def _proof(steps: Steps) -> Verdict:
     return _found(answer, proof.sentence, numbers, unit, found.units)
 
 
-_RULES: dict[str, Callable[[Steps], Verdict]] = {
-    "spread": _spread,
-    "who": _who,
-    "noise": _noise,
-    "tracing": _tracing,
-    "replay": _replay,
-    "anomaly": _anomaly,
-    "cause": _cause,
-    "remedy": _remedy,
-    "proof": _proof,
+QUESTIONS: dict[str, tuple[str, Callable[[Steps], Verdict]]] = {
+    "spread": ("How much do the runs differ?", _spread),
+    "who": ("What did the slow runs lose, and to whom?", _who),
+    "noise": ("How much CPU time does the system take from it?", _noise),
+    "tracing": ("Does tracing disturb it?", _tracing),
+    "replay": ("Does the slowest run's noise, replayed, slow it down?", _replay),
+    "anomaly": ("Is that noise what made the slowest run slow?", _anomaly),
+    "cause": ("Does anything that was counted separate the slow runs?", _cause),
+    "remedy": ("Is there a remedy?", _remedy),
+    "proof": ("Is that the cause?", _proof),
 }
 
 
