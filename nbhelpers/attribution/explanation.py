@@ -15,7 +15,7 @@ this in 3; of 220 that have one 113 and 152 rightly (benchmarks/attribution_stru
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from typing import Any
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -90,17 +90,17 @@ class Explanation:
         Unit of the outcome.
     """
 
-    found: bool
-    p_value: float
-    factors: pd.DataFrame
-    tree: object | None
-    features: list[str]
-    accuracy: float
-    accuracy_interval: tuple[float, float]
     labels: pd.Series
     cutoff: Cutoff
     threshold: float
     excluded: dict[str, str] = field(repr=False)
+    found: bool = False
+    p_value: float = np.nan
+    factors: pd.DataFrame = field(default_factory=partial(pd.DataFrame, columns=FACTOR_COLUMNS))
+    tree: object | None = None
+    features: list[str] = field(default_factory=list)
+    accuracy: float = np.nan
+    accuracy_interval: tuple[float, float] = np.nan, np.nan
     outcome: str = "seconds"
     order: TimeOrder | None = None
     higher_is_better: bool = False
@@ -130,14 +130,14 @@ def explain(
     *,
     higher_is_better: bool | None = None,
     consequences: Consequences = None,
-    order: str | None = None,
 ) -> Explanation:
     """Look for counters that separate the slow runs from the others, and say how sure that is.
 
     Parameters
     ----------
     runs
-        Runs table, a row a run; rows whose `status` is not "ok" are excluded.
+        Runs table, a row a run; rows whose `status` is not "ok" are excluded. Start times or run
+        numbers tell the order of measuring, else the order of the rows.
     outcome
         Column to explain; positive, if counters are given as totals and rates. None: the column
         that the program is judged by (`outcomes.outcome_of`), with unit and direction.
@@ -156,9 +156,6 @@ def explain(
     consequences
         What is known of columns, by name: True or a reason (grows with the run time), False (does
         not).
-    order
-        Column that tells the order of measuring; None: start times or run numbers, else the order
-        of the rows.
 
     Returns
     -------
@@ -194,14 +191,14 @@ def explain(
     higher = judged.higher_is_better if higher_is_better is None else higher_is_better
     runs, values = _finished(runs, judged.name)
     used, labels, threshold = _labels(runs, values, cutoff, seed, higher)
-    in_order = positions(runs, order)
+    in_order = positions(runs)
     slow = labels.to_numpy()[in_order]
     ordered = runs.iloc[in_order]
     screen = Screen(ordered, judged.name, exclude, consequences, higher, slow)
     found_order = _time_order(values[in_order], slow, seed) if permutations else None
-    if found_order and order_column(runs, order) is None:
+    if found_order and order_column(runs) is None:
         found_order = replace(found_order, sorted_by=_sorted_by(screen.columns))
-    start = _nothing_found(
+    start = Explanation(
         labels=labels,
         cutoff=used,
         threshold=threshold,
@@ -217,21 +214,6 @@ def explain(
     seen = _searched(screen, slow, classes=used.kind != "one class")
     result = _judged(start, seen, seed, permutations)
     return replace(result, summary=summary_of(result, permutations))
-
-
-def _nothing_found(**known: Any) -> Explanation:
-    """An explanation before the search."""
-    nan = float("nan")
-    return Explanation(
-        found=False,
-        p_value=nan,
-        factors=pd.DataFrame(columns=FACTOR_COLUMNS),
-        tree=None,
-        features=[],
-        accuracy=nan,
-        accuracy_interval=(nan, nan),
-        **known,
-    )
 
 
 def _finished(runs: pd.DataFrame, outcome: str) -> tuple[pd.DataFrame, np.ndarray]:

@@ -19,7 +19,7 @@ MOST_MISSING = 0.2  # share of runs
 FEWEST_DIFFERENT = 3  # runs that differ from the most frequent value
 REPORTED = "the program reports it: another outcome of the same run"
 
-Consequences = Mapping[str, bool | str] | Iterable[str] | None
+Consequences = Mapping[str, bool | str] | None
 
 
 def candidate_columns(
@@ -43,7 +43,7 @@ def candidate_columns(
     consequences
         What is known of columns: a name with True (a consequence of a longer run), with a reason in
         words (a consequence, too) or with False (none, even if data/knowledge/columns.yml lists
-        it). Or just the names of further consequences.
+        it).
     higher_is_better
         The outcome falls as the run gets longer; None: as the table says.
     slow
@@ -104,7 +104,7 @@ class Screen:
         check_names(runs, exclude)
         self.times = Outcome(direction=DIRECTIONS[higher_is_better]).costs(runs[outcome])
         self._names = [name for name in runs.columns if name != outcome]
-        known = dict.fromkeys(reported(runs), REPORTED) | as_known(consequences)
+        known = dict.fromkeys(reported(runs), REPORTED) | dict(consequences or {})
         reasons = {name: excluded_by_name(name, exclude, known) for name in self._names}
         self._reasons = {name: reason for name, reason in reasons.items() if reason}
         numbers = _numbers(runs, [name for name in self._names if name not in self._reasons])
@@ -166,15 +166,6 @@ def _places(columns: pd.DataFrame) -> list[str]:
     whole = (values == np.round(values)).all(axis=0) if len(values) else np.zeros(0, bool)
     few = [name for name, is_whole in zip(columns, whole) if is_whole]
     return [name for name in few if not kind_of(name)]
-
-
-def as_known(consequences: Consequences) -> dict[str, bool | str]:
-    """What is known of columns, by name."""
-    if consequences is None:
-        return {}
-    if isinstance(consequences, Mapping):
-        return dict(consequences)
-    return dict.fromkeys(consequences, True)
 
 
 def _numbers(runs: pd.DataFrame, names: list[str]) -> pd.DataFrame:

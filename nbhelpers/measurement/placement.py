@@ -35,11 +35,6 @@ class Thread:
 class PlacementCheck(Attachment):
     """Reads where each thread may run, and fails the run where that is not its configuration.
 
-    Parameters
-    ----------
-    root
-        Folder of a recorded tree of /proc; "/" is this machine.
-
     Notes
     -----
     Adds the columns `placement_ok` (None: the threads did not exist yet, and only the confinement
@@ -50,8 +45,7 @@ class PlacementCheck(Attachment):
     its runtime (OMP_DISPLAY_AFFINITY), which asks the kernel.
     """
 
-    def __init__(self, root: str | Path = "/"):
-        self._root = Path(root)
+    def __init__(self) -> None:
         self._workload: Workload | None = None
         self._threads: list[Thread] = []
         self._displayed: list[Thread] = []
@@ -62,7 +56,7 @@ class PlacementCheck(Attachment):
         self.variables = MappingProxyType(_DISPLAY if displays else {})
 
     def armed(self, pid: int) -> None:
-        self._threads = running_threads(pid, self._root)
+        self._threads = running_threads(pid)
 
     def printed(self, output: str, errors: str) -> None:
         # of each number the last, as teams come and go
@@ -90,9 +84,9 @@ class PlacementCheck(Attachment):
         return "PlacementCheck()"
 
 
-def running_threads(pid: int, root: str | Path = "/") -> list[Thread]:
+def running_threads(pid: int) -> list[Thread]:
     """The threads of a process; one that ends meanwhile is skipped."""
-    threads, tasks = [], Path(root) / "proc" / str(pid) / "task"
+    threads, tasks = [], Path(f"/proc/{pid}/task")
     for name in sorted(os.listdir(tasks), key=int):
         try:
             status = (tasks / name / "status").read_text()

@@ -20,7 +20,6 @@ from ..reading import read_json
 from ..statistics.claims import MARGIN
 from ..statistics.sequential import LEVEL, OPEN, WITHIN, ConfidenceSequence
 from .duel import Duel, quads_of
-from .outliers import far_runs, more_on_one_side
 from .sides import NEW, OLD, Side
 
 FORMAT = "noisebook ab 1"
@@ -28,6 +27,7 @@ FIRST_QUADS = 4
 MOST_PAIRS = 500
 SECONDS = 300.0
 MANY_PAIRS = 10_000  # a forecast beyond is only called more
+FAR = 5.0  # robust standard deviations
 _NAMED = 10  # far runs in a note
 _TASK = "comparing until it is known"
 
@@ -288,3 +288,51 @@ def _notes(runs: pd.DataFrame, done: pd.DataFrame, far: pd.DataFrame) -> list[st
         )
     notes += filter(None, [more_on_one_side(done, far)])
     return list(dict.fromkeys([*notes, *runs.attrs.get("notes", [])]))
+
+
+def far_runs(runs: pd.DataFrame) -> pd.DataFrame:
+    """Runs whose cost lies more than five robust standard deviations above their side's median.
+
+    Parameters
+    ----------
+    runs
+        Finished runs of a `Duel`.
+
+    Returns
+    -------
+    DataFrame, the farthest first; columns run, cell, round, factor (over the median of its side).
+
+    Examples
+    --------
+    >>> runs = pd.DataFrame({"run": range(9), "cell": "old", "round": range(9)})
+    >>> far_runs(runs.assign(seconds=[1, 1.1, 1, 1.1, 1, 1.1, 1, 1.1, 3]))["run"].tolist()
+    [8]
+    """
+    logs = with_cost(runs).assign(log=lambda table: np.log(table[COST]))
+    rest = logs["log"] - logs.groupby("cell")["log"].transform("median")
+    spread = rest.abs().median() / 0.6745
+    far = logs.assign(factor=np.exp(rest))[rest > FAR * max(spread, 1e-9)]
+    return far.sort_values("factor", ascending=False)[["run", "cell", "round", "factor"]]
+
+
+def more_on_one_side(runs: pd.DataFrame, far: pd.DataFrame) -> str:
+    """A sentence if one side has more far runs than chance gives (Fisher's exact test at 1 %); else
+    empty.
+
+    Parameters
+    ----------
+    runs, far
+        Finished runs, and those of them that are far.
+    """
+    from scipy.stats import fisher_exact
+
+    counts = {name: int((far["cell"] == name).sum()) for name in (OLD, NEW)}
+    sizes = {name: int((runs["cell"] == name).sum()) for name in (OLD, NEW)}
+    table = [[counts[name], sizes[name] - counts[name]] for name in (OLD, NEW)]
+    p_value = float(fisher_exact(table)[1])
+    if p_value >= 0.01:
+        return ""
+    return (
+        f"Far runs are not equally frequent: old {counts[OLD]} of {sizes[OLD]}, new {counts[NEW]}"
+        f" of {sizes[NEW]} (p = {p_value:.2g}); the change of the usual run does not say that."
+    )

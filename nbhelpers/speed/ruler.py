@@ -15,7 +15,6 @@ import numpy as np
 import pandas as pd
 
 from ..outcomes import ordinary_runs
-from .sums import Sums
 from .waits import read_calls
 
 COLUMNS = ("run", "thread", "start_ns", "end_ns", "busy_ns", "factor", "low", "high")
@@ -88,7 +87,7 @@ def _without(calls: pd.DataFrame, taken: pd.DataFrame | None) -> pd.DataFrame:
     for key, rows in calls.groupby(["run", "thread"]).indices.items():
         if key in groups:
             start, end = (calls[name].to_numpy(float)[rows] for name in ("start_ns", "end_ns"))
-            lost_ns[rows] = Sums(_apart(groups[key]), ["length_ns"]).between(start, end)[0]
+            lost_ns[rows] = _within(_apart(groups[key]), start, end)
     share = calls["busy_ns"] / (calls["end_ns"] - calls["start_ns"]).clip(lower=1)
     return calls.assign(busy_ns=(calls["busy_ns"] - lost_ns * share.clip(upper=1)).clip(lower=0))
 
@@ -100,6 +99,14 @@ def _apart(intervals: pd.DataFrame) -> pd.DataFrame:
     start = intervals["start_ns"].clip(lower=before)
     own = intervals.assign(start_ns=start, length_ns=intervals["end_ns"] - start)
     return own[own["length_ns"] > 0]
+
+
+def _within(intervals: pd.DataFrame, start_ns: np.ndarray, end_ns: np.ndarray) -> np.ndarray:
+    """The ns of disjoint intervals, in order, that lie between each start and end."""
+    at = intervals[["start_ns", "end_ns"]].to_numpy(float).ravel()
+    after = intervals["length_ns"].cumsum().to_numpy(float)
+    sums = np.column_stack([np.append(0.0, after[:-1]), after]).ravel()
+    return np.interp(end_ns, at, sums) - np.interp(start_ns, at, sums)
 
 
 def _of_regions(calls: pd.DataFrame, fast: np.ndarray) -> pd.DataFrame:

@@ -14,7 +14,7 @@ from ..errors import InputError
 from ..files import write_atomically
 from ..reading import parsed_json, read_bytes
 
-FORMAT, FORMAT_BEFORE = "noisebook speed 3", "noisebook speed 2"
+FORMAT = "noisebook speed 3"
 KINDS = ("latency", "throughput", "memory")
 PLACES = ("program", "openmp", "mpi", "beside", "ended")
 SAMPLE = np.dtype(
@@ -28,7 +28,7 @@ SAMPLE = np.dtype(
     ]
 )
 # workloads/marks.h: what ended at a moment; what each thread did last
-_MARK_BEFORE = np.dtype(
+MARK = np.dtype(
     [
         ("wall_ns", "i8"),
         ("ticks", "i8"),
@@ -36,9 +36,10 @@ _MARK_BEFORE = np.dtype(
         ("busy", "i8"),
         ("thread", "i4"),
         ("state", "i4"),
+        ("function", "i8"),
+        ("calls", "i8"),
     ]
 )
-MARK = np.dtype([*_MARK_BEFORE.descr, ("function", "i8"), ("calls", "i8")])
 REGION = 2  # the state of a mark that counts calls of a function
 THREAD = np.dtype(
     [
@@ -137,30 +138,18 @@ def content_of(path: Path) -> tuple[dict, np.ndarray, np.ndarray, np.ndarray]:
     line, _, body = read_bytes(path, "samples of speed").partition(b"\n")
     header = parsed_json(line, path, "samples of speed")
     try:
-        kind = {FORMAT: MARK, FORMAT_BEFORE: _MARK_BEFORE}.get(header["format"])
-        if kind is None:
+        if header["format"] != FORMAT:
             raise ValueError(f"format {header['format']!r}")
         marks, threads = header["marks"], header["threads"]
         threads_at = len(body) - threads * THREAD.itemsize
-        marks_at = threads_at - marks * kind.itemsize
-        samples = np.frombuffer(body[:marks_at], SAMPLE)
+        marks_at = threads_at - marks * MARK.itemsize
         return (
             header,
-            samples,
-            _widened(np.frombuffer(body, kind, marks, marks_at)),
+            np.frombuffer(body[:marks_at], SAMPLE),
+            np.frombuffer(body, MARK, marks, marks_at),
             np.frombuffer(body, THREAD, threads, threads_at),
         )
     except (ValueError, LookupError, TypeError, OverflowError) as error:
         raise InputError(
             f"damaged samples of speed: {error}", where=path, fix="measure the run again"
         ) from None
-
-
-def _widened(marks: np.ndarray) -> np.ndarray:
-    """Marks of the format before have no calls of functions."""
-    if marks.dtype == MARK:
-        return marks
-    wide = np.zeros(len(marks), MARK)
-    for name in _MARK_BEFORE.names or ():
-        wide[name] = marks[name]
-    return wide

@@ -52,15 +52,13 @@ class Interval(NamedTuple):
 # --------------------------------------------------------------------------------------------------
 
 
-def percentile_interval(draws: object, level: float = 0.95) -> tuple[float, float]:
-    """The middle part of resampled values that holds `level` of them.
+def percentile_interval(draws: object) -> tuple[float, float]:
+    """The middle part of resampled values that holds 95 % of them.
 
     Parameters
     ----------
     draws
         Values of a statistic in many resamples; those that are not finite are passed over.
-    level
-        Share of the resamples inside the interval.
 
     Returns
     -------
@@ -72,25 +70,19 @@ def percentile_interval(draws: object, level: float = 0.95) -> tuple[float, floa
 
     Examples
     --------
-    >>> percentile_interval(range(101), level=0.9)
-    (5.0, 95.0)
+    >>> percentile_interval(range(201))
+    (5.0, 195.0)
     """
     values = np.asarray(draws, dtype=float).ravel()
     values = values[np.isfinite(values)]
     if not values.size:
         return float("nan"), float("nan")
-    low, high = np.quantile(values, _ends(level))
+    low, high = np.quantile(values, (0.025, 1 - 0.025))
     return float(low), float(high)
 
 
-def _ends(level: float) -> tuple[float, float]:
-    """The shares below either end; rounded, so that a level of 0.95 gives 0.025 and not more."""
-    tail = round((1 - level) / 2, 12)
-    return tail, 1 - tail
-
-
-def quantile_interval(values: object, share: float, level: float = 0.95) -> tuple[float, float]:
-    """Interval of a quantile by order statistics, for independent values of any distribution.
+def quantile_interval(values: object, share: float) -> tuple[float, float]:
+    """95 % interval of a quantile by order statistics, for independent values of any distribution.
 
     Parameters
     ----------
@@ -98,8 +90,6 @@ def quantile_interval(values: object, share: float, level: float = 0.95) -> tupl
         The sample.
     share
         Share of the values below the quantile: 0.99 for the 99th percentile.
-    level
-        Probability that the quantile lies inside, by the binomial distribution.
 
     Returns
     -------
@@ -115,7 +105,7 @@ def quantile_interval(values: object, share: float, level: float = 0.95) -> tupl
     sample = np.asarray(values, dtype=float)
     if not sample.size:
         return float("-inf"), float("inf")
-    ends = quantile_test(sample, p=share).confidence_interval(level)
+    ends = quantile_test(sample, p=share).confidence_interval(0.95)
     return float(np.nan_to_num(ends.low, nan=-np.inf)), float(np.nan_to_num(ends.high, nan=np.inf))
 
 
@@ -224,15 +214,13 @@ def finite(values: object) -> np.ndarray:
 # --------------------------------------------------------------------------------------------------
 
 
-def mean_interval(values: object, level: float = 0.95) -> Interval:
-    """Mean and its Student-t interval.
+def mean_interval(values: object) -> Interval:
+    """Mean and its 95 % Student-t interval.
 
     Parameters
     ----------
     values
         One number a run, such as seconds; at least two.
-    level
-        Confidence level (0 to 1).
 
     Returns
     -------
@@ -252,7 +240,7 @@ def mean_interval(values: object, level: float = 0.95) -> Interval:
 
     sample = as_values(values)
     error = sample.std(ddof=1) / np.sqrt(sample.size)
-    half = t.ppf((1 + level) / 2, sample.size - 1) * error
+    half = t.ppf((1 + 0.95) / 2, sample.size - 1) * error
     mean = sample.mean()
     return Interval(float(mean), float(mean - half), float(mean + half), sample.size)
 

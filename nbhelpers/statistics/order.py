@@ -10,7 +10,6 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from ..errors import InputError
 from .intervals import Values
 
 LEVEL = 0.01  # of the test of time order
@@ -70,7 +69,7 @@ class TimeOrder:
         levels = ", ".join(str(change + 1) for change in self.changes[:6])
         where = f"; the level changes at run {levels}" if levels else ""
         matters = "matters" if self.found else "does not matter"
-        warning = f" Rows are sorted by {self.sorted_by}: if they ran in another order, name it."
+        warning = f" Rows are sorted by {self.sorted_by}: if they ran otherwise, number them (run)."
         return (
             f"The order of the runs {matters} (p = {self.p_value:.3f}, autocorrelation"
             f" {self.autocorrelation:.2f}, rank correlation with the position"
@@ -132,35 +131,21 @@ def standard_ranks(values: np.ndarray) -> np.ndarray:
     return ranks / np.maximum(ranks.std(axis=0), 1e-12)
 
 
-def positions(runs: pd.DataFrame, order: str | None = None) -> np.ndarray:
-    """The order in which the runs were measured: row numbers, first run first.
-
-    Parameters
-    ----------
-    order
-        Column to sort by; None: `order_column`, else the rows as they stand.
-
-    Raises
-    ------
-    InputError
-        No such column.
+def positions(runs: pd.DataFrame) -> np.ndarray:
+    """The order in which the runs were measured: row numbers, first run first; by `order_column`,
+    else the rows as they stand.
     """
-    name = order_column(runs, order)
+    name = order_column(runs)
     places = np.arange(len(runs)) if name is None else runs[name].to_numpy()
     return np.argsort(places, kind="stable")
 
 
-def order_column(runs: pd.DataFrame, order: str | None = None) -> str | None:
-    """The column that says in which order runs were measured: the named one; else the first of
-    began_unix_s, start_ns, t0_ns, run that has a different number in each row.
+def order_column(runs: pd.DataFrame) -> str | None:
+    """The column that says in which order runs were measured: the first of began_unix_s, start_ns,
+    t0_ns, run that has a different number in each row; None: none of them.
     """
-    if order is not None and order not in runs.columns:
-        raise InputError(
-            f"no column {order!r} to order the runs by",
-            fix=f"the table has: {', '.join(map(str, runs.columns))}",
-        )
-    there = [name for name in ORDER_COLUMNS if name in runs and _numbers_all(runs[name])]
-    return order or next(iter(there), None)
+    there = (name for name in ORDER_COLUMNS if name in runs and _numbers_all(runs[name]))
+    return next(there, None)
 
 
 def _numbers_all(column: pd.Series) -> bool:

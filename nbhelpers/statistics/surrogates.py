@@ -4,8 +4,6 @@ Owns the three kinds: single runs, whole stretches of runs, and random phases, w
 autocorrelation and every period. `order` says which of them a campaign needs.
 """
 
-from collections.abc import Iterator
-
 import numpy as np
 
 ROUNDS = 8  # of the iterated surrogates: spectrum and values agree by then
@@ -18,29 +16,22 @@ BEAT_LEVEL = 0.1  # chance that white data have a wave as strong
 FINER = 8  # frequencies looked at, for each of the periodogram
 
 
-def shuffles(size: int, block: int, random: np.random.Generator) -> Iterator[np.ndarray]:
-    """Endless rearrangements of 0 … size − 1 that keep neighbours together in blocks (block 1: any
-    rearrangement).
+def block_orders(size: int, block: int, count: int, random: np.random.Generator) -> np.ndarray:
+    """Rearrangements of 0 … size − 1 (count × size) that keep neighbours together in blocks (block
+    1: any rearrangement).
 
     The sequence is closed to a ring, cut into blocks from a random place on, the blocks are
     shuffled and every other time run backwards, so that the joints fall elsewhere each time.
     """
-    while True:
-        if block <= 1:
-            yield random.permutation(size)
-            continue
+    if block <= 1:
+        return random.permuted(np.tile(np.arange(size), (count, 1)), axis=1)
+    orders = np.empty((count, size), int)
+    for order in orders:
         ring = np.roll(np.arange(size), random.integers(size))
         pieces = np.array_split(ring, max(2, round(size / block)))
         arranged = np.concatenate([pieces[index] for index in random.permutation(len(pieces))])
-        yield arranged[::-1] if random.integers(2) else arranged
-
-
-def block_orders(size: int, block: int, count: int, random: np.random.Generator) -> np.ndarray:
-    """Rearrangements of `shuffles` (count × size)."""
-    if block <= 1:
-        return random.permuted(np.tile(np.arange(size), (count, 1)), axis=1)
-    endless = shuffles(size, block, random)
-    return np.array([next(endless) for _ in range(count)])
+        order[:] = arranged[::-1] if random.integers(2) else arranged
+    return orders
 
 
 def circular_orders(size: int, random: np.random.Generator) -> np.ndarray:

@@ -44,8 +44,6 @@ _LIMITS = {
     "inner": (1, 10_000_000),
     "iterations_per_thread": (1, 1_000_000),
     "nx": (2, 400),
-    "ny": (2, 400),
-    "nz": (2, 400),
     "outer": (1, 100_000),
     "references": (1, 100_000),
     "repeats": (1, 10_000),
@@ -204,8 +202,6 @@ def minife(
     threads: int | None = None,
     timeout_s: float = 60.0,
     *,
-    ny: int | None = None,
-    nz: int | None = None,
     compiler: str | None = None,
     model: str = "omp",
 ) -> Workload:
@@ -216,14 +212,11 @@ def minife(
     Parameters
     ----------
     nx
-        Elements in the first direction, 2 to 400; run time grows as nx⁴.
-    ny, nz
-        Elements in the other directions; None: as nx.
+        Elements in each direction, 2 to 400; run time grows as nx⁴.
     threads, timeout_s, compiler, model
         Threads, time limit, compiler and model; see `nbody`, which raises the same errors.
     """
-    options = {"nx": nx, "ny": ny, "nz": nz}
-    return _workload("minife", options, threads, timeout_s, compiler, model)
+    return _workload("minife", {"nx": nx}, threads, timeout_s, compiler, model)
 
 
 def schedbench(

@@ -13,8 +13,7 @@ from nbhelpers.errors import InputError
 from nbhelpers.measurement import finished, recorded_runs
 from nbhelpers.reading import read_json
 from nbhelpers.referee.duel import Duel, NamedFiles, quads_of
-from nbhelpers.referee.outliers import far_runs, more_on_one_side
-from nbhelpers.referee.ruling import decide, ruling_of
+from nbhelpers.referee.ruling import decide, far_runs, more_on_one_side, ruling_of
 from nbhelpers.referee.sides import Side, configured
 from nbhelpers.statistics.sequential import BETTER, OPEN, WITHIN, WORSE
 from nbhelpers.workloads import program

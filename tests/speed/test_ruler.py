@@ -1,15 +1,12 @@
 """By what factor fixed work was slower: as a program's own clock has it, and recorded runs."""
 
-import gzip
-import json
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 import pytest
 
-from nbhelpers.measurement import finished, recorded_runs, run_once
-from nbhelpers.speed import SpeedProbe, read_waits, samples
+from nbhelpers.measurement import run_once
+from nbhelpers.speed import SpeedProbe, read_waits
 from nbhelpers.speed.ruler import slowness
 from nbhelpers.speed.waits import read_calls
 from nbhelpers.workloads import Workload
@@ -93,18 +90,3 @@ def test_taken_time_is_no_slowness(short_runs):
     before, after = slowness(folder, runs), slowness(folder, runs, taken)
     ratio = (after["factor"] / before["factor"])[before["run"] == SLOW_RUN]
     assert ratio.median() == pytest.approx(0.5, rel=0.1)
-
-
-def test_of_files_of_the_format_before_without_functions_nothing_is_said(tmp_path):
-    runs = finished(recorded_runs(RECORDED)).iloc[::40]
-    for run in runs["run"]:
-        path = RECORDED / "speed" / f"run-{run:06d}.speed.gz"
-        header, found, marks, threads = samples.content_of(path)
-        marks = marks[marks["state"] != samples.REGION]
-        marks = np.array(marks[[*samples._MARK_BEFORE.names]], samples._MARK_BEFORE)
-        header |= {"format": samples.FORMAT_BEFORE, "marks": len(marks)}
-        body = b"".join(part.tobytes() for part in (found, marks, threads))
-        content = json.dumps(header).encode() + b"\n" + body
-        (tmp_path / path.name).write_bytes(gzip.compress(content))
-    assert not len(slowness(tmp_path, runs))
-    assert read_waits(tmp_path, runs).equals(read_waits(RECORDED / "speed", runs))
