@@ -246,3 +246,8 @@ def test_the_command_says_it_by_its_status(campaign: Path) -> None:
     done = noisebook("verify", campaign)
     assert done.returncode == 4 and "measures those runs again" in done.stdout
     assert json.loads(noisebook("verify", campaign, "--json").stdout)[0]["state"] == DAMAGED
+
+
+def test_who_does_not_read_the_answer_gets_no_traceback(campaign: Path) -> None:
+    command = f"{sys.executable} -m nbhelpers verify {campaign} | true"
+    assert not subprocess.run(command, shell=True, capture_output=True, text=True).stderr

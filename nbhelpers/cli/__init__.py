@@ -42,6 +42,7 @@ def main(words: Sequence[str] | None = None) -> int:
     try:
         with for_command():
             answer = arguments.verb(arguments)
+        _show(answer, arguments.json)
     except NoisebookError as error:
         return _complain(error)
     except KeyboardInterrupt:
@@ -53,7 +54,6 @@ def main(words: Sequence[str] | None = None) -> int:
         if found := shortage(error):
             return _complain(found)
         raise
-    _show(answer, arguments.json)
     return answer.status if answer else DONE
 
 
