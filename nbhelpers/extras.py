@@ -32,6 +32,7 @@ class Extra:
     checks: Parts = field(default_factory=dict)  # of what a stage does without, for the doctor
     readers: Parts = field(default_factory=dict)  # of the sources of metric layers
     actions: Parts = field(default_factory=dict)  # of mitigations
+    traces: Parts = field(default_factory=dict)  # of MPI calls: by a pattern of the files' names
 
     @property
     def stages(self) -> list[str]:
@@ -85,6 +86,11 @@ def readers() -> dict[str, Callable]:
 def actions() -> dict[str, Callable]:
     """The extras' actions, by the kinds in data/knowledge/mitigations."""
     return {name: part for one in installed().values() for name, part in one.actions.items()}
+
+
+def traces() -> dict[str, Callable]:
+    """The extras' readers of MPI traces, by patterns of the names of a trace or of files in it."""
+    return {name: part for one in installed().values() for name, part in one.traces.items()}
 
 
 def findings() -> dict[str, str]:

@@ -147,13 +147,8 @@ class Noise:
 
     def __repr__(self) -> str:
         noisy = int((self.rank_trace != NOISELESS).sum())
-        phases = (
-            "co-scheduled"
-            if self.cosched
-            else f"seed {self.seed}"
-            if self.seed is not None
-            else "phases set"
-        )
+        phases = "phases set" if self.seed is None else f"seed {self.seed}"
+        phases = "co-scheduled" if self.cosched else phases
         return (
             f"Noise({', '.join(trace.name for trace in self.traces[:3])} on {noisy} of {self.ranks}"
             f" ranks, {phases})"

@@ -190,11 +190,8 @@ class Schedule:
         """(operation, needed) of every `requires` or `irequires`, numbers in the whole schedule,
         ordered by `needed`.
         """
-        start, local = (
-            (self.done_start, self.done_op)
-            if which == "requires"
-            else (self.begun_start, self.begun_op)
-        )
+        when = "done" if which == "requires" else "begun"
+        start, local = getattr(self, f"{when}_start"), getattr(self, f"{when}_op")
         if not len(local):
             return np.zeros(0, np.int64), np.zeros(0, np.int64)
         needed = np.repeat(np.arange(len(self), dtype=np.int64), np.diff(start))

@@ -14,7 +14,8 @@ import numpy as np
 import pandas as pd
 
 from ..errors import InputError
-from ..mpi import read_calls
+from ..extras import traces
+from ..mpi import Calls, read_calls
 from ..mpi.pingpong import measure_pingpong
 from .detours import Detours, periodic
 from .engine import simulate
@@ -43,28 +44,27 @@ def read_trace(
     path: str | Path, times: int = 1, drawn: bool = False, network: Network = LogGOPS()
 ) -> tuple[Schedule, list[str]]:
     """A schedule, and a sentence for each thing to know of it: from a folder of our own MPI layer
-    (`nbhelpers.mpi.CallTrace`), or from a GOAL file.
+    (`nbhelpers.mpi.CallTrace`), from what an installed extra reads, or from a GOAL file.
 
     Parameters
     ----------
     path
         The folder of a run, or the file.
     times
-        So many times the ranks, for a folder.
+        So many times the ranks, for all but a GOAL file.
     drawn
-        Of a folder: True: computations are as traced, those of further ranks drawn from them, all
+        Likewise: True: computations are as traced, those of further ranks drawn from them, all
         with the noise that the program was recorded under (`schedule_of_calls`). False: each is the
         median of those between the same two calls of its rank, so that noise does not count twice.
     network
-        Whose calls' own costs a folder's schedule has.
+        Whose calls' own costs the schedule of calls has.
 
     Raises
     ------
     InputError
         What the readers find, or `times` for a file.
     """
-    if Path(path).is_dir():
-        calls = read_calls(path)
+    if calls := _calls(Path(path)):
         how: dict[str, Any] = {"drawn": 0} if drawn else {"medians": True}
         how |= {"times": times, "costs": network.calls}
         schedule = schedule_of_calls(calls, name=str(path), **how)
@@ -81,6 +81,14 @@ def read_trace(
             fix="give the folder of a run that nbhelpers.mpi.CallTrace wrote",
         )
     return read_goal(path), []
+
+
+def _calls(path: Path) -> Calls | None:
+    """The calls of a run, by the reader that knows its files; None: a GOAL file."""
+    for pattern, read in traces().items():
+        if path.match(pattern) or any(path.glob(pattern)):
+            return read(path)
+    return read_calls(path) if path.is_dir() else None
 
 
 def noise_named(name: str) -> list[Detours]:

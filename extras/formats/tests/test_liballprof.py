@@ -1,6 +1,7 @@
 """Traces of liballprof: real ones and damaged ones, and the schedules that are made of them."""
 
 import io
+import json
 import tarfile
 from collections import Counter
 from pathlib import Path
@@ -10,9 +11,10 @@ import pytest
 from noisebook_formats import read_liballprof
 from noisebook_formats.liballprof import unpack
 
+from nbhelpers.cli import main
 from nbhelpers.errors import InputError
 from nbhelpers.places import shipped
-from nbhelpers.simulation import LogGOPS, patterns, read_goal, simulate, write_goal
+from nbhelpers.simulation import LogGOPS, known_network, patterns, read_goal, simulate, write_goal
 from nbhelpers.simulation.schedule import CALC, SEND
 from nbhelpers.simulation.traces import schedule_of_calls
 from nbhelpers.simulation.traces.collectives import BY_SIZE
@@ -36,6 +38,16 @@ def test_what_a_real_trace_holds():
     sends = calls.table[calls.table["call"] == "MPI_Send"]
     assert set(sends["bytes"]) == {36_000} and len(sends) == 5760
     assert calls.comms == {0: (0, 1, 2, 3)}
+
+
+@pytest.mark.parametrize("packed", [True, False])
+def test_the_verb_reads_it(packed, sample, capsys):
+    words = ["--network", "alps", "--noise", "none", "--json"]
+    assert main(["whatif", str(SAMPLE if packed else sample), *words]) == 0
+    (row,) = json.loads(capsys.readouterr().out)
+    schedule = schedule_of_calls(read_liballprof(SAMPLE), medians=True)
+    alone = simulate(schedule, known_network("alps")).makespan_ns / 1e6
+    assert row["ranks"] == 4 and row["ideal_ms"] == pytest.approx(alone)
 
 
 def damaged(folder, rank, change):
