@@ -27,9 +27,5 @@ def test_a_campaign_says_how_far_it_is(tmp_path):
     cells = [Cell("one", program("true", timeout_s=7)), Cell("two", program("true"), noise="x")]
     campaign = Campaign(tmp_path / "c", cells, runs=3, seed=5)
     campaign.run()
-    found = campaign._repr_html_()
-    assert "6 of 6 runs" in found and rows(found)["rounds wanted"] == "3"
-    cell = r"\s*<td>([^<]*)</td>"
-    table = re.findall(f"<tr>{cell * 5}", found)
-    assert table == [("one", "true", "Rm", "none", "3"), ("two", "true", "Rm", "x", "3")]
+    assert "6 of 6 runs" in repr(campaign)
     assert rows(cells[0].workload._repr_html_())["time limit (s)"] == "7"

@@ -72,9 +72,6 @@ class Cutoff:
         )
         return f"Cutoff({self.kind}: {where})"
 
-    def _repr_html_(self) -> str:
-        return f"<p><b>{repr(self)[7:-1]}.</b> {self.evidence}</p>"
-
     def slow(self, values: object) -> np.ndarray:
         """Which values lie beyond the cutoff, on the worse side (all False for one class)."""
         numbers = np.asarray(values, dtype=float)

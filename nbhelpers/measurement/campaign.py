@@ -23,7 +23,6 @@ import numpy as np
 import pandas as pd
 
 from ..errors import InputError, RunError, SettingError
-from ..facts import facts_html
 from ..machine import measuring, run_groups, settings
 from ..progress import task
 from ..workloads import Workload, as_workload
@@ -232,20 +231,6 @@ class Campaign:
         """Finished runs of each cell."""
         counts = Counter(row["cell"] for row in rows if row["status"] == "ok")
         return {cell.name: counts[cell.name] for cell in self.cells}
-
-    def _repr_html_(self) -> str:
-        facts = {
-            "rounds wanted": self.wanted_runs,
-            "seed of the order": self.seed,
-            "measures": "no, recorded runs only" if self.recorded_only else "what is missing",
-            "accompanied by": [type(one).__name__ for one in self.attachments],
-        }
-        cells = [
-            (cell.name, cell.workload.name, cell.workload.config, cell.noise) for cell in self.cells
-        ]
-        table = pd.DataFrame(cells, columns=["cell", "program", "placement", "noise"])
-        table["finished runs"] = table["cell"].map(self._finished(self._store.rows()))
-        return facts_html(repr(self), facts, table)
 
     def order(self, round_number: int) -> list[Cell]:
         """The cells in the order of a round; the same for the same seed, always."""

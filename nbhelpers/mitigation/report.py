@@ -6,7 +6,6 @@ what is confirmed and nothing else.
 """
 
 import fnmatch
-import html
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
@@ -107,10 +106,6 @@ class Report:
             f"Report({self.command}: {found}; {len(self.tried)} mitigations tried;"
             f" {', '.join(self.helped) or 'none'} confirmed)"
         )
-
-    def _repr_html_(self) -> str:
-        tried = self.tried.to_html(float_format="{:.3g}".format, border=0)
-        return f"<p>{html.escape(self.summary)}</p>{tried if len(self.tried) else ''}"
 
 
 def best_first(tried: pd.DataFrame, verdict: str) -> list[str]:

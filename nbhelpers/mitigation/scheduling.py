@@ -24,7 +24,6 @@ from .action import YES, Action, NotYet, Possible, with_variables
 from .verification import openmp_missing
 
 CHOICES = ("one", "one-per-core", "housekeeping")
-_POLICIES = ("SCHED_OTHER", "SCHED_BATCH", "SCHED_IDLE", "SCHED_FIFO", "SCHED_RR")
 _ADDR_NO_RANDOMIZE = 0x0040000
 _SET_THP_DISABLE, _GET_THP_DISABLE = 41, 42  # prctl(2)
 
@@ -261,9 +260,6 @@ class Scheduled(Wrapped):
         return "chrt", f"--{self.policy[6:].lower()}", str(self.priority)
 
     def possible(self, workload: Workload | None = None) -> Possible:
-        if self.policy not in _POLICIES:
-            fix = f"choose one of {', '.join(_POLICIES)}"
-            return Possible(False, f"there is no policy {self.policy}", fix)
         if self.risk == "high":
             privileged.allow_realtime()
         return super().possible(workload)

@@ -4,7 +4,6 @@ sentence.
 Owns the comparison of two sets of runs; the resampling is in `intervals`.
 """
 
-import html
 from dataclasses import dataclass, field, replace
 from typing import TypeGuard
 
@@ -80,10 +79,6 @@ class Comparison:
             f"Comparison({self.outcome}: mean ratio {mean.ratio:.4f}, 95 % interval {mean.low:.4f}"
             f" to {mean.high:.4f})"
         )
-
-    def _repr_html_(self) -> str:
-        table = self.table.to_html(float_format=lambda value: f"{value:.4g}", border=0)
-        return f"<p>{html.escape(self.verdict)}</p>{table}"
 
 
 def compare(

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from nbhelpers.attribution import explain
-from nbhelpers.attribution.groups import correlation_groups, correlation_strength
+from nbhelpers.attribution.factors import correlation_groups, correlation_strength
 from nbhelpers.attribution.screening import candidate_columns
 from nbhelpers.errors import InputError
 from nbhelpers.statistics.order import ORDER_COLUMNS
