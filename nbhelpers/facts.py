@@ -10,6 +10,11 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import pandas as pd
 
+_SCALED = {  # ending of a counter's name: factor, and the unit in which people read it
+    "_ns_per_s": (1e-6, " ms/s"),
+    "_us_per_s": (1e-3, " ms/s"),
+    "_kb": (1 / 1024, " MiB"),
+}
 _LONGEST = 1000  # letters of a fact; `repr` and the attributes have all of it
 _MOST_ROWS = 16
 
@@ -44,6 +49,27 @@ def facts_html(title: str, facts: Mapping[str, object], table: "pd.DataFrame | N
     head = f"<p><b>{escape(title)}</b></p>" if title else ""
     body = f"<table>{rows}</table>" if rows else ""
     return head + body + ("" if table is None else _table_html(table))
+
+
+def plain_number(value: float, column: str = "") -> str:
+    """A number in about four digits, without a power of ten.
+
+    Parameters
+    ----------
+    value
+        Any number.
+    column
+        Name of what it counts; where it ends in a unit, the unit is shown.
+
+    Examples
+    --------
+    >>> plain_number(4.036e8, "runqueue_wait_ns_per_s"), plain_number(65540.0)
+    ('403.6 ms/s', '65,540')
+    """
+    scaled = (look for ending, look in _SCALED.items() if column.endswith(ending))
+    factor, unit = next(scaled, (1, ""))
+    number = value * factor
+    return (f"{number:,.0f}" if 9_999 < abs(number) < 1e15 else f"{number:.4g}") + unit
 
 
 def _shown(value: object) -> str:

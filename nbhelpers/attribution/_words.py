@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
+from ..facts import plain_number
+
 if TYPE_CHECKING:
     from .explanation import Explanation
 
@@ -55,10 +57,11 @@ def _factors(factors: pd.DataFrame) -> str:
     first = factors.iloc[0]
     if first["kind"] == "category":
         return f"They are associated with {first['factor']}: slow {first['direction']}"
+    sides = first["slow_median"], first["fast_median"]
+    medians = " against ".join(plain_number(value, first["factor"]) for value in sides)
     text = (
         f"They are associated with {first['factor']}, {first['direction']} in slow runs (median"
-        f" {first['slow_median']:.4g} against {first['fast_median']:.4g}), rank correlation"
-        f" {first['correlation']:+.2f}{_group(first['members'])}"
+        f" {medians}), rank correlation {first['correlation']:+.2f}{_group(first['members'])}"
     )
     if first["drifts"]:
         text += "; it drifts through the campaign, and anything else that drifts would fit as well"
@@ -81,5 +84,5 @@ def as_html(result: "Explanation") -> str:
     parts = [f"<p>{html.escape(result.summary)}</p>"]
     if len(result.factors):
         shown = result.factors.head(8).assign(members=result.factors["members"].map(", ".join))
-        parts.append(shown.to_html(float_format=lambda value: f"{value:.3g}", border=0))
+        parts.append(shown.to_html(float_format=plain_number, border=0))
     return "\n".join(parts)

@@ -7,6 +7,8 @@ precision.
 import math
 from collections.abc import Callable, Iterable, Sequence
 
+from ..facts import plain_number
+
 UNITS = {  # ending: unit, how a number is printed, factor
     "_percent": ("%", "{:.2f}", 1),
     "_share": ("%", "{:.3f}", 100),
@@ -86,7 +88,7 @@ def numbers(column: str, values: Iterable[object]) -> Callable[[float], str]:
 
 def within(column: str, row: Sequence[float]) -> Callable[[float], str] | None:
     """How a number with an interval is printed: with two digits of half the interval. None: it has
-    none, or is so large that it is printed with a power of ten.
+    none, or is so large that its digits say more than the interval.
     """
     value, low, high = row
     factor = _printing(column)[2]
@@ -105,7 +107,7 @@ def _printing(column: str) -> tuple[str, str, float]:
 
 
 def _printed(value: float, text: str) -> str:
-    shown = text.format(value)
+    shown = plain_number(value) if text == "{:.4g}" else text.format(value)
     if value == 0 or not math.isfinite(value) or float(shown) != 0:
         return shown
     return f"{value:.2g}" if abs(value) >= _LEAST else f"{'>-' if value < 0 else '<'}{_LEAST:.4f}"

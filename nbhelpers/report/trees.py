@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from ..attribution import Explanation
+from ..facts import plain_number
 from ..outcomes import Outcome
 from ..palette import CLASSES, MARKERS
 from ._blank import blank_figure
@@ -128,7 +129,7 @@ def _reword(box: Any, explanation: Explanation, node: int, counts: np.ndarray) -
     fast, slow = counts[node]
     is_slow, is_leaf = bool(tree.value[node][0][1] > 0.5), tree.children_left[node] < 0
     name = "" if is_leaf else _wrapped(explanation.features[tree.feature[node]])
-    asked = "" if is_leaf else f"{name}\n≤ {tree.threshold[node]:.3g}?\n"
+    asked = "" if is_leaf else f"{name}\n≤ {plain_number(tree.threshold[node])}?\n"
     colour = CLASSES["slow" if is_slow else "fast"]
     box.set(text=f"{asked}{fast} fast\n{slow} slow", fontsize=POINTS, linespacing=1.1)
     look = {"facecolor": colour if is_leaf else "white", "edgecolor": colour, "alpha": 1}

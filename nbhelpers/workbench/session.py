@@ -357,9 +357,7 @@ class Session:
 
     def metrics(self) -> list[str]:
         """Columns of numbers that vary, in alphabetical order; the outcome is among them."""
-        numbers = self.measured().select_dtypes("number")
-        varies = numbers.drop(columns=list(_NO_METRICS), errors="ignore").nunique() > 1
-        return sorted(varies[varies].index)
+        return list(_varying(Session(self.folder, cell=self.cell), self.state))
 
     def may_explain(self) -> list[str]:
         """Columns that can be excluded: the metrics, and columns of names that are categories."""
@@ -460,6 +458,13 @@ class Session:
 @lru_cache(maxsize=32)
 def _finished_runs(folder: Path, files: tuple) -> pd.DataFrame:
     return runs_of(folder)
+
+
+@lru_cache(maxsize=32)
+def _varying(session: Session, state: tuple) -> list[str]:
+    numbers = session.measured().select_dtypes("number")
+    varies = numbers.drop(columns=list(_NO_METRICS), errors="ignore").nunique() > 1
+    return sorted(varies[varies].index)
 
 
 @lru_cache(maxsize=32)

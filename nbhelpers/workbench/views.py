@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from ..errors import NoisebookError
+from ..facts import plain_number
 from ..mitigation.knowledge import Mitigation, factor_of, mitigations, references
 from ..outcomes import outcome_of
 from ..palette import CLASSES, COLUMN_IN, MARKERS, SIDES
@@ -52,7 +53,7 @@ def paragraph(text: str) -> str:
 
 def table_html(table: pd.DataFrame) -> str:
     """A table with four digits a number."""
-    return table.to_html(float_format=lambda value: f"{value:.4g}", border=0)
+    return table.to_html(float_format=plain_number, border=0)
 
 
 def runs_html(session: Session, explanation: "Explanation") -> str:
@@ -65,10 +66,11 @@ def runs_html(session: Session, explanation: "Explanation") -> str:
         f'<div style="flex:{room};max-width:60em">{part}</div>' for room, part in parts.items()
     )
     grid = f'<div style="display:flex;flex-wrap:wrap;gap:0 2em">{"".join(beside)}</div>'
-    return _runs_in_words(session) + grid
+    return _runs_in_words(replace(session, node="", mitigation=""), session.state) + grid
 
 
-def _runs_in_words(session: Session) -> str:
+@lru_cache(maxsize=4)
+def _runs_in_words(session: Session, state: tuple) -> str:
     """How many runs count, what the stopping rule says, and where most of them lie."""
     runs = session.table
     words = f"{len(runs)} runs"
@@ -303,18 +305,20 @@ def figure_relation(runs: pd.DataFrame, metric: str, outcome: str, slow: pd.Seri
         Which runs are slow, with the index of the runs.
     """
     import matplotlib.pyplot as plt
-    import seaborn
 
     drawn = _both(runs, metric, outcome)
-    classes = slow.reindex(drawn.index).map({True: "slow", False: "fast"})
-    look = {"palette": CLASSES, "markers": MARKERS, "alpha": 0.75}
+    x, y, is_slow = drawn[metric], drawn[outcome], slow.reindex(drawn.index).eq(True)
     with DRAWING, style():
-        figure, axes = plt.subplots(figsize=(COLUMN_IN, 2.4))
-        names = {"x": metric, "y": outcome, "ax": axes}
-        seaborn.regplot(drawn, **names, scatter=False, ci=None, color="black")
-        seaborn.scatterplot(drawn, **names, hue=classes, style=classes, **look)
+        figure, axes = plt.subplots(figsize=(COLUMN_IN, 2.4), layout="none")
+        figure.subplots_adjust(0.2, 0.18, 0.98, 0.97)
+        if x.nunique() > 1:
+            ends = np.array([x.min(), x.max()])
+            axes.plot(ends, np.poly1d(np.polyfit(x, y, 1))(ends), color="black")
+        for name, chosen in {"fast": ~is_slow, "slow": is_slow}.items():
+            look = {"s": 20, "color": CLASSES[name], "marker": MARKERS[name], "alpha": 0.75}
+            axes.scatter(x[chosen], y[chosen], label=name, edgecolor="white", **look)
         axes.set(xlabel=metric, ylabel=outcome_of(runs, outcome).label)
-        axes.legend(title="")
+        axes.legend()
     return figure
 
 

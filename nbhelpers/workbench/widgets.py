@@ -5,6 +5,7 @@ what. Everything that is computed is the session's.
 """
 
 import asyncio
+import math
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -28,7 +29,7 @@ DRAWN = dict(enumerate(views.STEPS.values(), RUNS))
 WIDE = {"width": "90%"}
 # to choose from, or to begin from; {command} is what is measured
 BACKENDS = ("srun -n 1 {command}", "podman run --rm IMAGE {command}", "ssh NODE {command}")
-PLACES = 200  # of a slider
+STEPS = 200  # of an arrow key, from the least to the largest
 # JupyterLab's own rules for tables do not reach into widgets; pages have theirs.
 LOOK = (
     "<style>.jupyter-widgets .explorer{line-height:1.4}"
@@ -66,7 +67,8 @@ class Workbench:
         self.explanation: Any = None
         self.measuring: Measuring | None = None
         self._nothing = ""  # why there is nothing to explain
-        self._turn, self._filler = 0, 0  # the thread that fills in values
+        self._turn, self._searched = 0, 0  # of the last change; of the last null
+        self._filler = 0  # the thread that fills in values
         self._lock, self._computing = threading.RLock(), threading.Lock()
         self._null: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -106,7 +108,10 @@ class Workbench:
         layers, session = here.index[here["available"]].tolist(), self.session
         row, put, button, choose, says = w.HBox, self._input, self._button, self._choose, self.said
         late: dict[str, Any] = {"layout": WIDE, "continuous_update": False}
-        later = {"options": [("", 0)], "style": {"description_width": "initial"}, **late}
+        typed: dict[str, Any] = {
+            "continuous_update": False,
+            "style": {"description_width": "initial"},
+        }
         stop = button("stop", self._stop, "warning")
 
         self.campaign = put(w.Combobox, "recorded", self._open, **late)
@@ -124,18 +129,18 @@ class Workbench:
 
         self.outcome = put(w.Dropdown, "outcome", lambda name: choose(outcome=name))
         self.cell = put(w.Dropdown, "cell", lambda name: choose(cell=name))
-        self.cutoff = put(w.SelectionSlider, "cutoff", lambda at: choose(cutoff=at), **later)
+        self.cutoff = put(w.FloatText, "cutoff", lambda at: choose(cutoff=at), **typed)
         find = button("find it in the distribution", choose)
         self.metric = put(w.Dropdown, "metric", self._look_at)
-        self.range = put(w.SelectionRangeSlider, "range", **later)
+        self.least, self.most = (put(w.FloatText, text, **typed) for text in ("from", "to"))
         limit = button("limit the runs to this range", self._limit)
         unlimit = button("remove all limits", lambda: self._change(limits={}))
         self.nodes = w.HBox(layout={"flex_flow": "row wrap"})
         exclude = lambda names: self._change(excluded=names)  # noqa: E731
         self.excluded = put(w.SelectMultiple, "exclude", exclude, rows=8)
         chosen = [row([self.outcome, self.cell]), row([self.cutoff, find])]
-        limits = [row([self.metric, limit, unlimit]), self.range]
-        yield [*chosen, *limits, self.nodes, self.shown[RUNS], self.excluded]
+        limits = row([self.metric, self.least, self.most, limit, unlimit])
+        yield [*chosen, limits, self.nodes, self.shown[RUNS], self.excluded]
 
         self.mitigation = put(w.Dropdown, "mitigation", self._mitigate)
         self.rounds = put(w.BoundedIntText, "rounds", value=session.rounds, min=1, max=10_000)
@@ -245,10 +250,17 @@ class Workbench:
         state = "ended" if at.ended else "measuring"
         says = f"; {at.says}" if at.says else ""
         text = views.paragraph(f"{state}: {at.done} of at most {at.most} runs{says}")
-        self.said.value = views.failed(at.error) if at.error else text
+        text = views.failed(at.error) if at.error else text
         if at.ended:
-            self._in_turn(self._change)  # reads the runs anew
-            self._list_campaigns()
+            self._in_turn(partial(self._ended, text))
+        else:
+            self.said.value = text
+
+    def _ended(self, text: str) -> None:
+        """Read the runs anew; then say so: the next step is ready."""
+        self._list_campaigns()
+        self._change()
+        self.said.value = text
 
     def _in_turn(self, call: Callable[[], object]) -> None:
         """On the cells' thread, between cells: a figure that another thread has open would be shown
@@ -265,12 +277,18 @@ class Workbench:
         """The metric against the outcome, and what is known of it."""
         self.session = replace(self.session, node=metric)
         with self._filling():
-            self._fill_sliders()
+            self._fill_numbers()
         self._draw()
 
     def _limit(self) -> None:
-        limit = {self.range.description: list(self.range.value)}
-        self._change(limits=self.session.limits | limit)
+        if not self._nothing:
+            limit = {self._limited(): [self.least.value, self.most.value]}
+            self._change(limits=self.session.limits | limit)
+
+    def _limited(self) -> str:
+        """The metric that can be limited: the one that is looked at, else what is judged."""
+        shown = self.session.chosen(self.explanation)
+        return shown if shown in self.session.metrics() else self.session.judged
 
     def _mitigate(self, mitigation: str) -> None:
         self.session = replace(self.session, mitigation=mitigation)
@@ -281,8 +299,8 @@ class Workbench:
         self._change(**{"cutoff": None, "node": ""} | changed)
 
     def _change(self, session: Session | None = None, **changed: Any) -> None:
-        """Everything, from the runs on: at once a preview that claims nothing; the null follows
-        from a thread, and that of the last change is shown.
+        """Everything, from the runs on: at once a preview that claims nothing; when a step is seen,
+        the null follows from a thread, and that of the last change is shown.
         """
         with self._lock:
             self.session = session = replace(session or self.session, **changed)
@@ -296,13 +314,10 @@ class Workbench:
                     self.nodes.children, self.metric.options = (), ()
                     self._fill()
                     self.explanation = session.explanation(permutations=0)
-                    self._fill_sliders()
+                    self._fill_numbers()
             except NoisebookError as error:
                 self._nothing = views.failed(error)
             self._draw()
-            turn = (self._turn, session)
-            self._null = threading.Thread(target=self._compute_null, args=turn, daemon=True)
-            self._null.start()
 
     def _compute_null(self, turn: int, session: Session) -> None:
         with self._computing:
@@ -343,22 +358,22 @@ class Workbench:
             self.excluded.options = columns
         self.excluded.value = tuple(name for name in session.excluded if name in columns)
 
-    def _fill_sliders(self) -> None:
+    def _fill_numbers(self) -> None:
         """The cutoff; the metrics, and which was chosen; the range of what is looked at."""
         at = float(self.explanation.threshold)
-        if at not in dict(self.cutoff.options).values():  # else a person has just put it there
-            self.cutoff.options = _numbers(self.session.values, at)
-        if np.isfinite(at):
-            self.cutoff.value = at
+        if np.isfinite(at) and at != self.session.cutoff:  # else a person has just put it there
+            self.cutoff.value = float(f"{at:.4g}")
+        self.cutoff.step = _step(self.session.values)
         session, metrics = self.session, self.session.metrics()
         # "" until a person chose: what a preview shows can be chosen, and then stays
         options = [("the first factor", ""), *((name, name) for name in metrics)]
         _offer(self.metric, options, session.node if session.node in metrics else "")
-        shown = session.chosen(self.explanation)
-        self.range.description = shown if shown in metrics else session.judged
-        values = session.measured()[self.range.description].to_numpy(float)
-        self.range.options = _numbers(values[np.isfinite(values)])
-        self.range.index = (0, len(self.range.options) - 1)
+        values = session.measured()[self._limited()].to_numpy(float)
+        values = values[np.isfinite(values)]
+        step = self.least.step = self.most.step = _step(values)
+        # outwards, so that the ends that nobody moves lose no run
+        self.least.value = _rounded(math.floor(values.min() / step) * step)
+        self.most.value = _rounded(math.ceil(values.max() / step) * step)
 
     def _draw(self) -> None:
         """The step that is seen."""
@@ -378,10 +393,17 @@ class Workbench:
                 text = DRAWN[at](session, found)
                 self.shown[at].value = f'{LOOK}<div class="explorer">{text}</div>'
                 if at == RUNS:
-                    self.nodes.children = [
-                        self._button(f"what is {metric}?", partial(self._look_at, metric))
-                        for metric in views.metrics_of(found)
-                    ]
+                    self._offer_metrics(views.metrics_of(found))
+                if self._searched != self._turn:
+                    self._searched, turn = self._turn, (self._turn, self.session)
+                    self._null = threading.Thread(target=self._compute_null, args=turn, daemon=True)
+                    self._null.start()
+
+    def _offer_metrics(self, metrics: list[str]) -> None:
+        """A button for each metric that the tree asks for."""
+        texts = {f"what is {metric}?": partial(self._look_at, metric) for metric in metrics}
+        if [one.description for one in self.nodes.children] != list(texts):
+            self.nodes.children = [self._button(text, call) for text, call in texts.items()]
 
     def _save(self) -> None:
         self._says(f"Saved: {self.session.save()}. Notebook 02 opens it as the parameter saved.")
@@ -389,13 +411,16 @@ class Workbench:
 
 def _offer(choice: Any, options: list[tuple[str, str]], value: str) -> None:
     """Options of a list, and the chosen one; without a choice the first."""
-    choice.options = options
+    if list(choice.options) != options:
+        choice.options = options
     if options:
         choice.value = value or options[0][1]
 
 
-def _numbers(values: np.ndarray, *more: float) -> list[tuple[str, float]]:
-    """Numbers along a slider, from the least to the largest."""
-    steps = np.linspace(values.min(), values.max(), PLACES)
-    numbers = np.unique([*steps, *filter(np.isfinite, more)]).tolist()
-    return [(f"{number:.4g}", number) for number in numbers]
+def _step(values: np.ndarray) -> float:
+    """What an arrow key adds: a round number, about a part of STEPS of what the values span."""
+    return float(f"{np.ptp(values) / STEPS:.1g}") or 1.0
+
+
+def _rounded(value: float) -> float:
+    return float(f"{value:.15g}")

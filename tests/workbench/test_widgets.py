@@ -45,10 +45,10 @@ def offered(bench) -> list[str]:
     return [text.removeprefix("what is ").removesuffix("?") for text in texts]
 
 
-def test_the_slider_puts_the_cutoff_and_the_claim_follows(bench):
+def test_a_person_puts_the_cutoff_and_the_claim_follows(bench):
+    median = float(np.median(bench.session.values))
     with bench._lock:  # the null cannot come meanwhile
-        bench.cutoff.index = 20
-        median = bench.cutoff.value
+        bench.cutoff.value = median
         assert bench.session.cutoff == median
         text = shown(bench, RUNS)
         assert "being computed" in text and "opacity:.45" in text
@@ -61,8 +61,8 @@ def test_the_slider_puts_the_cutoff_and_the_claim_follows(bench):
 
 @pytest.mark.long
 def test_of_fast_changes_the_last_wins(bench):
-    for place in (50, 70, 20):
-        bench.cutoff.index = place
+    for share in (0.5, 0.7, 0.4):
+        bench.cutoff.value = float(np.quantile(bench.session.values, share))
     bench.settle()
     assert bench.explanation.threshold == bench.session.cutoff == bench.cutoff.value
     assert f"{bench.session.cutoff:.4g}" in shown(bench, RUNS)
@@ -73,8 +73,9 @@ def test_of_fast_changes_the_last_wins(bench):
 @pytest.mark.long
 def test_limits_that_leave_no_run_leave_nothing_of_the_runs_before(bench):
     bench.metric.value = "page_faults"
-    bench.range.index = (0, 60)
-    low, high = bench.range.value
+    low, high = bench.least.value, float(bench.session.table["page_faults"].median())
+    assert low <= bench.session.table["page_faults"].min()
+    bench.most.value = high
     click(bench, "limit the runs to this range")
     assert bench.session.limits == {"page_faults": [low, high]}
     assert f"{len(bench.session.table)} runs of 130" in shown(bench, RUNS)
