@@ -106,8 +106,8 @@ def read_calls(folder: str | Path) -> Calls:
             "no MPI call was recorded",
             where=folder,
             why="no rank came to the end of MPI_Init with our library loaded",
-            fix="start the program by nbhelpers.mpi.CallTrace, which says what went wrong; extras of"
-            " noisebook doctor read traces of other tools",
+            fix="start the program by nbhelpers.mpi.CallTrace, which says what went wrong; extras"
+            " of noisebook doctor read traces of other tools",
         )
     traces = sorted((read_rank(path) for path in paths), key=lambda trace: trace.rank)
     _check_one_world(traces, Path(folder))
