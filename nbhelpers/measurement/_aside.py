@@ -99,7 +99,7 @@ def aside_notes(folder: Path, notes: Collection[str]) -> list[str]:
     return sentences
 
 
-def listed(names: list[str], most: int = 4) -> str:
+def listed(names: list[str]) -> str:
     """Names of cells in quotes, shortened after the first few."""
-    shown = ", ".join(f"'{name}'" for name in names[:most])
-    return shown if len(names) <= most else f"{shown} and {len(names) - most} more cells"
+    shown = ", ".join(f"'{name}'" for name in names[:4])
+    return shown if len(names) <= 4 else f"{shown} and {len(names) - 4} more cells"

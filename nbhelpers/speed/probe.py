@@ -13,7 +13,6 @@ from pathlib import Path
 
 import numpy as np
 
-from ..errors import InputError
 from ..measurement import Attachment
 from ..workloads import Workload, binary_folder, format_cpu_list, program_path
 from ..workloads.binaries import takes_preload
@@ -26,6 +25,7 @@ _HEADER_BYTES, _LINE_BYTES = 4096, 64
 _HEADER = struct.Struct("24s8q")
 _PLACES = 1024  # of threads that have marks at the same time
 _PLACES_BYTES = _PLACES * THREAD.itemsize
+_CAPACITY = 1 << 18  # samples of a run that are stored
 _POOL_BYTES = 1 << 17  # its lines are taken out of the caches after each use
 _BESIDE_NOTE = (
     "The program loads no library of ours: its CPUs were sampled from beside, which cannot see the"
@@ -43,8 +43,6 @@ class SpeedProbe(Attachment):
         Where the files `run-000123.speed.gz` go.
     interval_us
         CPU time of a thread between two samples; the kernel rounds it up to its tick.
-    capacity
-        Samples of a run that are stored.
     marks
         Marks of a run that are stored: when OpenMP's threads worked and waited (`read_waits`); 0:
         the OpenMP runtime is left alone.
@@ -69,17 +67,10 @@ class SpeedProbe(Attachment):
         self,
         folder: str | Path,
         interval_us: float = 24_000,
-        capacity: int = 1 << 18,
         marks: int = 1 << 17,
     ):
-        if interval_us <= 0 or capacity <= 0 or marks < 0:
-            raise InputError(
-                f"interval_us={interval_us}, capacity={capacity}, marks={marks}",
-                fix="the first two must be above 0, marks at least 0",
-            )
         self.folder = Path(folder)
-        self._capacity, self._interval_ns = int(capacity), round(interval_us * 1e3)
-        self._marks = int(marks)
+        self._interval_ns, self._marks = round(interval_us * 1e3), marks
         self._memory: mmap.mmap | None = None
         self._file = -1
         self._beside: subprocess.Popen | None = None
@@ -112,13 +103,13 @@ class SpeedProbe(Attachment):
             self._memory = mmap.mmap(self._file, size)
         lines = _POOL_BYTES // _LINE_BYTES
         self._memory[: _HEADER.size] = _HEADER.pack(
-            _MAGIC, self._capacity, lines, self._interval_ns, 0, self._marks, 0, 0, 0
+            _MAGIC, _CAPACITY, lines, self._interval_ns, 0, self._marks, 0, 0, 0
         )
         self._memory[places : places + _PLACES_BYTES] = bytes(_PLACES_BYTES)
 
     @property
     def _places_at(self) -> int:
-        return _HEADER_BYTES + self._capacity * SAMPLE.itemsize + _POOL_BYTES
+        return _HEADER_BYTES + _CAPACITY * SAMPLE.itemsize + _POOL_BYTES
 
     def armed(self, pid: int) -> None:
         if self._cpus:
@@ -139,7 +130,7 @@ class SpeedProbe(Attachment):
     def after(self, run: dict) -> dict:
         assert self._memory is not None
         *_, samples, _, marks, unmarked, unsampled = _HEADER.unpack_from(self._memory)
-        stored, stored_marks = min(samples, self._capacity), min(marks, self._marks)
+        stored, stored_marks = min(samples, _CAPACITY), min(marks, self._marks)
         threads = self._read(THREAD, _PLACES, self._places_at)
         write_samples(
             self.folder,

@@ -154,9 +154,7 @@ def compare(
     )
 
 
-def compare_costs(
-    before: pd.DataFrame, after: pd.DataFrame, outcome: str | None = None, seed: int = 0
-) -> Comparison:
+def compare_costs(before: pd.DataFrame, after: pd.DataFrame, seed: int = 0) -> Comparison:
     """Compare by a cost, of which less is better.
 
     A throughput is compared by its reciprocal, the time of a unit of work; all else as in
@@ -166,14 +164,14 @@ def compare_costs(
     ----------
     before, after
         Runs tables.
-    outcome, seed
-        Column to compare, and seed of the resamples; see `compare`.
+    seed
+        Seed of the resamples.
 
     Returns
     -------
     Comparison of the outcome, or of its reciprocal.
     """
-    judged = outcome_of(before, outcome)
+    judged = outcome_of(before)
     if not judged.higher_is_better:
         return compare(before, after, judged.name, seed)
     found = compare(with_cost(before, judged.name), with_cost(after, judged.name), COST, seed)

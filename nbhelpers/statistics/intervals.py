@@ -351,8 +351,7 @@ def resample_rounds(
     above: list[np.ndarray],
     below: list[np.ndarray],
     functions: list[Callable[..., Any]],
-    seed: int = 0,
-    repeats: int = 2000,
+    seed: int,
 ) -> list[np.ndarray]:
     """Statistics of two samples measured in the same rounds; each round is resampled whole.
 
@@ -364,15 +363,15 @@ def resample_rounds(
         The values of each round.
     functions
         f(values, axis).
-    seed, repeats
-        Seed and number of the resamples.
+    seed
+        Seed of the resamples.
 
     Returns
     -------
-    Two arrays, repeats × functions.
+    Two arrays, 2000 × functions.
     """
     random = np.random.default_rng(seed)
-    drawn = random.integers(0, len(above), (repeats, len(above)))
+    drawn = random.integers(0, len(above), (2000, len(above)))
     with np.errstate(divide="ignore", invalid="ignore"):
         tables = [
             [np.column_stack([function(part, axis=1) for function in functions]) for part in parts]
