@@ -181,6 +181,8 @@ def _wrong_records(folder: Path) -> Iterator[str]:
     for name, records in zip(FILES, (runs, series), strict=True):
         for one in records.damage:
             yield f"{name}, line {one.line}: {one.what}"
+    if not list(folder.glob(f"{FILES[1]}*")):
+        return  # a recorded campaign is shipped without; a seal misses it
     # A crash may leave the series of a run that was not recorded: only runs want theirs.
     printed = {row["run"] for row in series.rows}
     for row in runs.rows:

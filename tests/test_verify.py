@@ -129,9 +129,9 @@ def test_a_sealed_campaign_that_was_stopped_while_it_grew_is_whole(campaign: Pat
 
 
 def test_recorded_campaigns_of_before_there_were_checks_are_read(tmp_path: Path) -> None:
-    findings = examine(RECORDED / "70-noise-signatures")
-    assert {finding.state for finding in findings} == {WHOLE}
-    assert all("before records had checks" in finding.found for finding in findings)
+    findings = examine(RECORDED)
+    assert [finding for finding in findings if finding.state != WHOLE] == []
+    assert any("before records had checks" in finding.found for finding in findings)
 
 
 @pytest.fixture
