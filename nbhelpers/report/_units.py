@@ -108,7 +108,7 @@ def _printing(column: str) -> tuple[str, str, float]:
 
 def _printed(value: float, text: str) -> str:
     shown = plain_number(value) if text == "{:.4g}" else text.format(value)
-    if value == 0 or not math.isfinite(value) or float(shown) != 0:
+    if value == 0 or not math.isfinite(value) or float(shown.replace(",", "")) != 0:
         return shown
     return f"{value:.2g}" if abs(value) >= _LEAST else f"{'>-' if value < 0 else '<'}{_LEAST:.4f}"
 
