@@ -310,10 +310,9 @@ def figure_relation(runs: pd.DataFrame, metric: str, outcome: str, slow: pd.Seri
     x, y, is_slow = drawn[metric], drawn[outcome], slow.reindex(drawn.index).eq(True)
     with DRAWING, style():
         figure, axes = plt.subplots(figsize=(COLUMN_IN, 2.4), layout="none")
-        figure.subplots_adjust(0.2, 0.18, 0.98, 0.97)
+        figure.subplots_adjust(0.2, 0.18, 0.95, 0.97)
         if x.nunique() > 1:
-            ends = np.array([x.min(), x.max()])
-            axes.plot(ends, np.poly1d(np.polyfit(x, y, 1))(ends), color="black")
+            axes.axline((x.mean(), y.mean()), slope=np.polyfit(x, y, 1)[0], color="black")
         for name, chosen in {"fast": ~is_slow, "slow": is_slow}.items():
             look = {"s": 20, "color": CLASSES[name], "marker": MARKERS[name], "alpha": 0.75}
             axes.scatter(x[chosen], y[chosen], label=name, edgecolor="white", **look)

@@ -372,8 +372,8 @@ class Workbench:
         values = values[np.isfinite(values)]
         step = self.least.step = self.most.step = _step(values)
         # outwards, so that the ends that nobody moves lose no run
-        self.least.value = _rounded(math.floor(values.min() / step) * step)
-        self.most.value = _rounded(math.ceil(values.max() / step) * step)
+        ends = math.floor(values.min() / step), math.ceil(values.max() / step)
+        self.least.value, self.most.value = (float(f"{end * step:.15g}") for end in ends)
 
     def _draw(self) -> None:
         """The step that is seen."""
@@ -420,7 +420,3 @@ def _offer(choice: Any, options: list[tuple[str, str]], value: str) -> None:
 def _step(values: np.ndarray) -> float:
     """What an arrow key adds: a round number, about a part of STEPS of what the values span."""
     return float(f"{np.ptp(values) / STEPS:.1g}") or 1.0
-
-
-def _rounded(value: float) -> float:
-    return float(f"{value:.15g}")
