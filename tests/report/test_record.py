@@ -125,6 +125,7 @@ def test_records_come_by_stage_and_in_the_order_in_which_they_were_first_saved(t
         ("mean_us", [0.0057, 1971.23], ["0.0057", "1971.2"]),
         ("p_value", [0.0, 0.00002, 0.00031, 0.04], ["0.000", "<0.0001", "0.00031", "0.040"]),
         ("change_percent", [-0.000001], [">-0.0001"]),
+        ("slow_median", [15_407_739.0, 0.5], ["15,407,739", "0.5"]),
     ],
 )
 def test_numbers_are_printed_alike_down_a_column_and_never_as_a_zero_that_they_are_not(
