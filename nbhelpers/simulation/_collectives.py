@@ -188,6 +188,27 @@ def _turned_round(schedule: Schedule, name: str) -> Schedule:
     )
 
 
+def scatter(ranks: int, bytes: int = 1, root: int = 0) -> Schedule:
+    """The root sends to every other rank, in ascending order (Schedgen's scatter).
+
+    Ends at (P − 2) max(o + (s−1)O, g + (s−1)G) + h.
+    """
+    counts = np.ones(checked(ranks, bytes, root=root), np.int64)
+    counts[root] = ranks - 1
+    is_roots = np.repeat(np.arange(ranks) == root, counts)
+    peer = np.full(len(is_roots), root, np.int32)
+    peer[is_roots] = np.delete(np.arange(ranks), root)
+    return Schedule.from_arrays(counts, np.where(is_roots, SEND, RECV), peer, bytes, name="scatter")
+
+
+def gather(ranks: int, bytes: int = 1, root: int = 0) -> Schedule:
+    """Every rank sends to the root, which receives in ascending order (Schedgen's gather).
+
+    Ends at o + L + (P − 2) max(o + (s−1) max(O, G), g + (s−1)G) + o + (s−1) max(O, G).
+    """
+    return _turned_round(scatter(ranks, bytes, root), "gather")
+
+
 def binomial_scatter(ranks: int, bytes: int = 1, root: int = 0) -> Schedule:
     """Scatter of `bytes` to each rank over a binomial tree: a subtree's blocks travel in one
     message; P − 1 messages, ceil(log2 P) rounds.

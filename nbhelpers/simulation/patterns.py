@@ -17,11 +17,13 @@ from ._collectives import (
     bruck_allgather,
     bruck_alltoall,
     dissemination,
+    gather,
     pairwise_alltoall,
     rabenseifner_allreduce,
     recursive_doubling_allreduce,
     ring_allgather,
     scan,
+    scatter,
 )
 from ._composition import (
     calls,

@@ -37,12 +37,6 @@ def to_schedule(program: list[list[Op]], **options) -> Schedule:
     )
 
 
-def star(ranks: int, size: int, roots_kind: int) -> Schedule:
-    """Rank 0 sends to every other rank (1), or receives from each (2), in ascending order."""
-    kind, peer = [roots_kind] * (ranks - 1) + [3 - roots_kind] * (ranks - 1), [*range(1, ranks)]
-    return Schedule.from_arrays([ranks - 1] + [1] * (ranks - 1), kind, peer + [0] * len(peer), size)
-
-
 def random_program(
     seed: int,
     ranks: int = 5,

@@ -9,10 +9,9 @@ from nbhelpers.reading import read_yaml
 from nbhelpers.simulation import LogGOPS, Noise, known_network, pareto, patterns, periodic
 from nbhelpers.simulation.engine import Deadlock, simulate
 from nbhelpers.simulation.loggops import Piece, Piecewise
-from nbhelpers.simulation.schedule import RECV, SEND, Schedule, ScheduleError
+from nbhelpers.simulation.schedule import Schedule, ScheduleError
 
 from . import trace_of
-from .programs import star
 
 NETS = {
     "defaults": LogGOPS(),
@@ -54,11 +53,11 @@ def test_closed_forms(ranks: int, size: int, name: str, mode: str):
     net = net.with_(S=2**30)
     hop, send, receive = costs(net, size)
     O = (size - 1) * net.O  # noqa: E741
-    end = simulate(star(ranks, size, SEND), net, mode=mode).finish_ns
+    end = simulate(patterns.scatter(ranks, size), net, mode=mode).finish_ns
     close(end[1:].max(), (ranks - 2) * send + hop)
     close(end[0], (ranks - 2) * send + net.o + O)
     close(
-        simulate(star(ranks, size, RECV), net, mode=mode).makespan_ns,
+        simulate(patterns.gather(ranks, size), net, mode=mode).makespan_ns,
         net.o + net.L + (ranks - 2) * receive + net.o + (size - 1) * max(net.G, net.O),
     )
     if hop >= net.g + (size - 1) * net.G:

@@ -19,7 +19,6 @@ from nbhelpers.simulation.schedule import CALC, RECV, SEND, Schedule
 from .cases import reference_folder
 from .comparison import same
 from .dataflow import Flow, knowledge
-from .programs import star
 
 RANKS = range(1, 34)
 
@@ -65,8 +64,8 @@ REFERENCE = {
     "binomialtreebcast_8_1024B_root3": lambda: patterns.binomial_bcast(8, 1024, root=3),
     "binomialtreereduce_13_1024B": lambda: patterns.binomial_reduce(13, 1024),
     "binomialtreereduce_1024_1024B": lambda: patterns.binomial_reduce(1024, 1024),
-    "scatter_17_1B": lambda: star(17, 1, SEND),
-    "gather_8_65536B": lambda: star(8, 65536, RECV),
+    "scatter_17_1B": lambda: patterns.scatter(17, 1),
+    "gather_8_65536B": lambda: patterns.gather(8, 65536),
     "stencil3d_2x2x2": lambda: stencil((2, 2, 2), 1024, 5, 20_000, True),
     "stencil3d_4x4x4_open": lambda: stencil((4, 4, 4), 4096, 3, 100_000, False),
 }
@@ -145,6 +144,8 @@ def test_patterns_without_a_root(pattern, size, known, traffic_of):
         (patterns.binomial_reduce, False, False),
         (patterns.binomial_scatter, True, True),
         (patterns.binomial_gather, False, True),
+        (patterns.scatter, True, False),
+        (patterns.gather, False, False),
     ],
 )
 def test_trees_reach_everybody_once(pattern, down, subtrees):
