@@ -10,11 +10,12 @@ import pytest
 
 from nbhelpers.measurement import calibrate, finished, recorded_runs
 from nbhelpers.noise import NoiseConfig, average_noise, delta_noise
-from nbhelpers.studies.planted_anomalies import planted_schedules, traced_configs
 from nbhelpers.tracing import read_traces
 from nbhelpers.workloads import nbody
 
 from . import record
+from .cells import run_cells
+from .shown import Shown
 
 RECORDED = Path(__file__).resolve().parent.parent / "data" / "recorded"
 
@@ -40,10 +41,13 @@ def test_the_recorded_traces_still_give_the_configs_that_were_injected(tmp_path)
 def the_planted_anomalies_still_give_their_configs(seconds, average):
     kept = RECORDED / "10-trace-collection/calibration.json"
     workload = calibrate(nbody, file=kept, recorded_only=True)
-    given = (planted_schedules(10, seconds, cpus=2, seed=3), average)
-    folder = RECORDED / "35-planted-anomaly/traced"
-    configs = traced_configs(folder, workload, *given, seed=3, recorded_only=True)
-    replayed = finished(recorded_runs(RECORDED / "35-planted-anomaly/replayed"))
+    page, folder = "35-planted-anomaly", RECORDED / "35-planted-anomaly"
+    drawn = run_cells(page, "schedules", cases=10, seconds=seconds, cpus=2, seed=3)
+    stage10 = Shown(workload=workload, average=lambda method: average)
+    known = {"study": Shown(data=folder), "stage10": stage10, "numbers": range(1, 11)}
+    known |= {"schedules": drawn["schedules"], "seed": 3, "recorded_only": True, "traces": 5}
+    configs = run_cells(page, "traced", **known, method="paper", threads="recorded")["configs"]
+    replayed = finished(recorded_runs(folder / "replayed"))
     injected = replayed[replayed["cell"].str.startswith("replayed")]
     assert set(injected["noise"]) == {config.digest for config in configs}
     assert all((config.events()["policy"] == "SCHED_FIFO").any() for config in configs)
