@@ -15,7 +15,7 @@ reduces as often, POP 20 times as often. `nbhelpers.studies.scale.experiments` v
 chosen; the source of each number stands in data/published/hoefler2010-skeletons2.csv.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from math import prod
 
@@ -31,7 +31,6 @@ SWEEP3D_COLLECTIVES = {"bcast": 4, "barrier": 3, "allreduce": 32}
 SWEEP3D_ITERATIONS, SWEEP3D_BLOCKS = 12, 15  # of the trace: 12 x 8 octants x 15 blocks
 POP_COLLECTIVES = {"bcast": 703, "barrier": 575, "allreduce": 608}
 POP_HALOS = 5  # 8 messages each: 0.2 % of all messages on 32,768 ranks
-POP_SOLVER_NS = 5_000  # computation before each reduction of the barotropic phase
 STEP_NS = 10_000_000  # computation of SAGE and CTH between two reductions
 
 
@@ -58,7 +57,12 @@ def traced_sweep3d() -> Schedule:
     return replace(schedule, name="Sweep3D as traced")
 
 
-def sweep3d(shape: Sequence[int], share: float = 1.0) -> Schedule:
+def sweep3d(
+    shape: Sequence[int],
+    share: float = 1.0,
+    *,
+    blocks: int = SWEEP3D_BLOCKS,
+) -> Schedule:
     """Sweep3D: discrete ordinates, wavefronts from all corners of a two-dimensional grid of ranks,
     two reductions at the end of each iteration.
 
@@ -68,7 +72,7 @@ def sweep3d(shape: Sequence[int], share: float = 1.0) -> Schedule:
     """
     ranks, counts = prod(shape), scaled(SWEEP3D_COLLECTIVES, share)
     iterations = max(1, round(SWEEP3D_ITERATIONS * share))
-    iteration = patterns.sweep(shape, 36_000, SWEEP3D_BLOCKS, 27_100_000)
+    iteration = patterns.sweep(shape, 36_000, blocks, 27_100_000)
     reduction = patterns.recursive_doubling_allreduce(ranks, 8)
     barriers = [patterns.barrier(ranks)] * counts["barrier"]
     after = min(2, counts["allreduce"] // iterations)
@@ -88,6 +92,10 @@ def pop(
     *,
     compute_ns: int = 330_000,
     reductions: int = 1,
+    solver_ns: int = 5_000,
+    collectives: Mapping[str, int] = POP_COLLECTIVES,
+    halo_bytes: int = 2048,
+    halos: int = POP_HALOS,
     reduction: Callable[[int, int], Schedule] = patterns.recursive_doubling_allreduce,
 ) -> Schedule:
     """POP, the Parallel Ocean Program: a solver that reduces 8 bytes again and again, with a few
@@ -96,66 +104,77 @@ def pop(
     Published (SC 2010): 703 broadcasts, 575 barriers, 608 all-reductions, 0.2 % of the messages
     non-blocking point-to-point; POP reduces 20 times as often as SAGE and CTH in the same time (SC
     2008). Ours: the collectives evenly mixed, `compute_ns` before every all-reduction, which with
-    the collectives themselves makes a twentieth of SAGE's step; five halos of 2 KiB a face in the
-    whole run; `reduction`, a pattern.
+    the collectives themselves makes a twentieth of SAGE's step; `halos` exchanges of `halo_bytes` a
+    face in the whole run; `reduction`, a pattern.
 
     A step has two phases (SC 2008, section 4.2): the baroclinic one computes, the solver of the
-    barotropic one reduces. With several `reductions` a step, each has 5 µs before it, and the rest
-    of the same computation comes in one piece before the first. Neither number is published; at
-    equal `compute_ns` they change little: under 10 Hz × 2500 µs on 2500 ranks 1, 10
+    barotropic one reduces. With several `reductions` a step, each has `solver_ns` before it, and
+    the rest of the same computation comes in one piece before the first. Neither number is
+    published; at equal `compute_ns` they change little: under 10 Hz × 2500 µs on 2500 ranks 1, 10
     and 30 reductions a step gave slow-downs of 21.8, 22.3 and 22.5.
     """
-    ranks, counts = prod(shape), scaled(POP_COLLECTIVES, share)
-    counts["halo"] = round(POP_HALOS * share)
+    ranks, counts = prod(shape), scaled(dict(collectives), share)
+    counts["halo"] = round(halos * share) if halos else 0
     kinds = {
         "bcast": patterns.binomial_bcast(ranks, 64),
         "barrier": patterns.barrier(ranks),
         "allreduce": reduction(ranks, 8),
-        "halo": patterns.halo(shape, 2048, points=9),
+        "halo": patterns.halo(shape, halo_bytes, points=9),
     }
     names = spread(counts)
-    works = iter(_two_phases(counts["allreduce"], compute_ns, reductions))
+    works = iter(_two_phases(counts["allreduce"], compute_ns, reductions, solver_ns))
     grains = [next(works) if name == "allreduce" else 0 for name in names]
     return patterns.compose([kinds[name] for name in names], grains, name=f"POP on {_by(shape)}")
 
 
-def _two_phases(count: int, compute_ns: int, reductions: int) -> list[int]:
+def _two_phases(count: int, compute_ns: int, reductions: int, solver_ns: int) -> list[int]:
     """The computation before each all-reduction; its mean is `compute_ns`, whatever the phases."""
     steps = max(1, round(count / reductions))
-    solver_ns = min(POP_SOLVER_NS, compute_ns) if steps < count else 0
+    solver_ns = min(solver_ns, compute_ns) if steps < count else 0
     first = round((compute_ns - solver_ns) * count / steps)
     begins = {-(-step * count // steps) for step in range(steps)}
     return [solver_ns + (first if i in begins else 0) for i in range(count)]
 
 
 def sage(
-    shape: Sequence[int], iterations: int, *, compute_ns: int = STEP_NS, imbalance: float = 0.0
+    shape: Sequence[int],
+    iterations: int,
+    *,
+    compute_ns: int = STEP_NS,
+    halo_bytes: int = 32_768,
+    imbalance: float = 0.0,
 ) -> Schedule:
     """SAGE, adaptive grid hydrodynamics: long computations, non-blocking neighbours, 8-byte
     all-reductions.
 
     Published (SC 2008): all-reductions of 8 bytes on average, a twentieth as often as POP's; time
-    in MPI_Allreduce and MPI_Wait, hardly any broadcast. Ours: the grid in three dimensions, 32 KiB
-    a face, one reduction an iteration; `imbalance`: each rank's computation of each
+    in MPI_Allreduce and MPI_Wait, hardly any broadcast. Ours: the grid in three dimensions,
+    `halo_bytes` a face, one reduction an iteration; `imbalance`: each rank's computation of each
     iteration lies within this share of `compute_ns`, evenly distributed.
     """
-    halo = patterns.halo(shape, 32_768)
+    halo = patterns.halo(shape, halo_bytes)
     reduction = patterns.recursive_doubling_allreduce(prod(shape), 8)
     return _in_steps("SAGE", shape, [halo, reduction], iterations, compute_ns, imbalance)
 
 
 def cth(
-    shape: Sequence[int], iterations: int, *, compute_ns: int = STEP_NS, imbalance: float = 0.0
+    shape: Sequence[int],
+    iterations: int,
+    *,
+    compute_ns: int = STEP_NS,
+    halo_bytes: int = 40_960,
+    imbalance: float = 0.0,
 ) -> Schedule:
     """CTH, shock physics: like SAGE, but larger collectives: all-reductions of 32 bytes and
     broadcasts of 1 KiB.
 
     Published (SC 2008): all-reductions as many as SAGE's, 32 bytes on average; broadcasts of 1024
     bytes on average; 60 % of the time of communication in sends, receives and waits. Ours: the grid
-    in three dimensions, 40 KiB a face, a broadcast an iteration; `imbalance` as of `sage`.
+    in three dimensions, `halo_bytes` a face, a broadcast an iteration; `imbalance` as of
+    `sage`.
     """
     parts = [
-        patterns.halo(shape, 40_960),
+        patterns.halo(shape, halo_bytes),
         patterns.recursive_doubling_allreduce(prod(shape), 32),
         patterns.binomial_bcast(prod(shape), 1024),
     ]
@@ -180,26 +199,47 @@ def _in_steps(
     return patterns.compose(parts * iterations, grains, name=f"{name} on {_by(shape)}")
 
 
-def amg(shape: Sequence[int], cycles: int) -> Schedule:
+def amg(
+    shape: Sequence[int],
+    cycles: int,
+    *,
+    compute_ns: int = 200_000,
+    halo_bytes: int = 8192,
+) -> Schedule:
     """AMG 2006, algebraic multigrid: V-cycles of 27-point halos on ever coarser grids, each on
     every second rank an axis, and reductions.
 
     Published (SC 2010): collective and point-to-point messages mixed; more than 4 % lost to noise
-    on one system, very little on others; no counts. Ours: all of it. On the finest level, 200 µs of
-    computation and faces of 8 KiB. From level to level, the grid halves along each axis (and an
-    eighth of the ranks is left), computation falls to an eighth, faces to a quarter; two
-    all-reductions of 8 bytes a cycle, as a conjugate-gradient solver around it makes.
+    on one system, very little on others; no counts. Ours: all of it. From level to level, the grid
+    halves along each axis (and an eighth of the ranks is left), computation falls to an eighth,
+    faces to a quarter; two all-reductions of 8 bytes a cycle, as a conjugate-gradient solver around
+    it makes.
     """
     ranks = prod(shape)
-    down: list[tuple[Schedule, np.ndarray | int]] = []
-    for level, (sides, members) in enumerate(_coarser(shape)):
-        faces = max(8, 8192 // 4**level)
-        halo = patterns.halo(sides, faces, points=3 ** len(sides), periodic=False)
-        grain = 200_000 // 8**level * np.isin(np.arange(ranks), members)
-        down.append((patterns.embed(halo, members, ranks), grain))
-    reduction = patterns.recursive_doubling_allreduce(ranks, 8)
-    parts, grains = zip(*down, *down[-2::-1], (reduction, 0), (reduction, 0))
-    return patterns.compose(parts * cycles, grains * cycles, name=f"AMG on {_by(shape)}")
+    coarse = _coarser(shape)
+    grids = [
+        patterns.embed(
+            patterns.halo(
+                sides, max(8, halo_bytes // 4**level), points=3 ** len(sides), periodic=False
+            ),
+            members,
+            ranks,
+        )
+        for level, (sides, members) in enumerate(coarse)
+    ]
+    grains = [
+        max(0, compute_ns // 8**level) * np.isin(np.arange(ranks), members)
+        for level, (_, members) in enumerate(coarse)
+    ]
+    down_and_up = [*range(len(grids)), *reversed(range(len(grids) - 1))]
+    parts = [grids[level] for level in down_and_up] + [
+        patterns.recursive_doubling_allreduce(ranks, 8)
+    ] * 2
+    return patterns.compose(
+        parts * cycles,
+        ([grains[level] for level in down_and_up] + [0, 0]) * cycles,
+        name=f"AMG on {_by(shape)}",
+    )
 
 
 def _coarser(shape: Sequence[int]) -> list[tuple[tuple[int, ...], np.ndarray]]:
