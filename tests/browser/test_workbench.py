@@ -12,7 +12,6 @@ STAGE = "02-workbench"
 FOUND = "52-known-causes/returned-memory"
 COMMAND = 'python3 -c "import random; bytearray(random.randrange(1, 9) * 10**6)"'
 KEEPS = "glibc malloc that keeps its memory"
-BY_HAND = "Memory touched before the timed region"
 CLAIM = re.compile(r"Slow are (\d+) of (\d+) runs above (\d+\.?\d*)")
 
 
@@ -77,20 +76,6 @@ def test_from_a_command_to_a_mitigation_tried_and_undone_takes_at_most_8_clicks(
     assert page.clicks == len(took) <= 8
     print(took)
     print(f"latency of {len(took)} steps: median {median(took):.2f} s, largest {max(took):.2f} s")
-
-
-def test_a_mitigation_by_hand_is_measured_before_and_after_by_clicks(page):
-    """Nothing is done between the two: the comparison says so. After the test before."""
-    page.tab("3 Mitigation")
-    page.choose("mitigation", BY_HAND)
-    assert "by hand: measure without it" in page.wait_for(BY_HAND)
-    page.click("measure without it")
-    page.wait_for("ended: 20 of at most 20 runs", 240)
-    page.click("I have done it: measure with it")
-    page.wait_for("Starting", 20)
-    text = page.wait_for("ended: 20 of at most 20 runs", 240)
-    page.wait_for_picture(f"Before and after: {BY_HAND}")
-    assert "Untreated runs: " in text, text
 
 
 def pick(page, name: str) -> None:
