@@ -20,52 +20,28 @@ import sys
 import tempfile
 from itertools import combinations
 from pathlib import Path
+from types import SimpleNamespace
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import numpy as np
 import pandas as pd
 from _c_programs import build
 from _published import METHODS, Published, idle_table, report_idle, rival_methods
 
-from nbhelpers.injection import Injector, random_schedule
+from nbhelpers.injection import Injector
 from nbhelpers.injection.rules import may_realtime
 from nbhelpers.machine import doctor, online_cpus
 from nbhelpers.measurement import Campaign, Cell, calibrate, finished, recorded_runs
-from nbhelpers.noise import NoiseConfig, average_noise, delta_noise
+from nbhelpers.noise import NoiseConfig, average_noise
 from nbhelpers.statistics import percentile_interval
 from nbhelpers.studies.planted_anomalies import real_time_hog
 from nbhelpers.tracing import Tracer, read_traces
 from nbhelpers.workloads import nbody
+from tests.cells import run_cells
 
+PAGE = "35-planted-anomaly"  # whose cells draw the schedules and make the configs
 REPEATS = 4000
-
-
-def planted_schedules(cases: int, seconds: float, cpus: int, seed: int) -> list[dict]:
-    """As page 35 draws them: 20 to 100 % of an undisturbed run, on one to four CPUs."""
-    random, schedules = np.random.default_rng(seed), []
-    for share in np.linspace(0.2, 1.0, cases) if cases > 1 else [0.6]:
-        fewest = int(share // 0.9) + 1
-        count = random.integers(fewest, max(fewest, min(cpus, 4)) + 1)
-        chosen = sorted(random.choice(cpus, count, replace=False).tolist())
-        drawn = int(random.integers(2**31))
-        schedules.append(random_schedule(seconds, float(share), chosen, drawn))
-    return schedules
-
-
-def traced_configs(
-    folder: Path, workload, schedules: list[dict], average: pd.DataFrame, seed: int, traces: int
-) -> list[NoiseConfig]:
-    """A config a schedule, of its traced run of median run time."""
-    tracer = Tracer(folder / "traces")
-    beside = [(real_time_hog(schedule), tracer) for schedule in schedules]
-    cells = [Cell(f"case {n}", workload, attachments=both) for n, both in enumerate(beside)]
-    runs = finished(Campaign(folder, cells, traces, seed).run()).sort_values(["seconds", "run"])
-    configs = []
-    for cell in cells:
-        own = runs[runs["cell"] == cell.name]
-        run = own.iloc[[(len(own) - 1) // 2]]
-        delta = delta_noise(read_traces(folder / "traces", run), average, run)
-        configs.append(NoiseConfig.from_events(delta))
-    return configs
 
 
 def prepare(folder: Path, arguments: argparse.Namespace):
@@ -78,17 +54,15 @@ def prepare(folder: Path, arguments: argparse.Namespace):
             runs=8,
         ).run()
     )
-    schedules = planted_schedules(
-        arguments.cases, float(calm["seconds"].mean()), cpus=len(online_cpus()), seed=arguments.seed
-    )
-    configs = traced_configs(
-        folder / "traced",
-        workload,
-        schedules,
-        average_of(folder),
-        seed=arguments.seed,
-        traces=arguments.traces,
-    )
+    drawn = {"cases": arguments.cases, "seconds": float(calm["seconds"].mean())}
+    drawn |= {"cpus": len(online_cpus()), "seed": arguments.seed}
+    schedules = run_cells(PAGE, "schedules", **drawn)["schedules"]
+    known = {"schedules": schedules, "numbers": range(1, arguments.cases + 1)}
+    known |= {"study": SimpleNamespace(data=folder), "recorded_only": False}
+    known |= {"seed": arguments.seed, "traces": arguments.traces}
+    average = average_of(folder)
+    known |= {"stage10": SimpleNamespace(workload=workload, average=lambda method: average)}
+    configs = run_cells(PAGE, "traced", **known, method="paper", threads="recorded")["configs"]
     return workload, schedules, configs
 
 
