@@ -135,8 +135,9 @@ class NoiseConfig:
 
             Mean replays of twelve natural anomalies of three programs, quiet machine, 15 rounds:
             the median error is 44 % by "recorded", 3.0 by "raised", 1.8 by "slices" (notebook 42).
-            Of what planted hogs cost all bring back 0.91 to 1.12 there; on a busy machine a median
-            of 1.13, 2.07 and 1.47 (benchmarks/replayed_causes.py).
+            Of what four planted hogs cost they bring back 0.93 to 1.09, 0.98 to 1.23 and 0.91 to
+            1.12 there; on a busy machine a median of 1.13, 2.07 and 1.47
+            (benchmarks/replayed_causes.py).
 
         Raises
         ------
