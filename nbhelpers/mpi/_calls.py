@@ -14,7 +14,7 @@ import pandas as pd
 from ..errors import InputError
 from ._records import COMPLETED, RankTrace, read_rank
 
-_SENDS = ("Send", "Bsend", "Ssend", "Rsend", *("Isend", "Ibsend", "Issend", "Irsend", "Start_send"))
+_SENDS = ("Send", "Bsend", "Ssend", "Rsend", "Isend", "Ibsend", "Issend", "Irsend", "Start_send")
 _LATER_RECEIVES = ("Irecv", "Imrecv", "Start_receive")
 _RECEIVES = ("Recv", "Mrecv", *_LATER_RECEIVES)
 _BOTH = ("Sendrecv", "Sendrecv_replace")

@@ -77,7 +77,7 @@ def percentile_interval(draws: object) -> tuple[float, float]:
     values = values[np.isfinite(values)]
     if not values.size:
         return float("nan"), float("nan")
-    low, high = np.quantile(values, (0.025, 1 - 0.025))
+    low, high = np.quantile(values, (0.025, 0.975))
     return float(low), float(high)
 
 
@@ -240,7 +240,7 @@ def mean_interval(values: object) -> Interval:
 
     sample = as_values(values)
     error = sample.std(ddof=1) / np.sqrt(sample.size)
-    half = t.ppf((1 + 0.95) / 2, sample.size - 1) * error
+    half = t.ppf(0.975, sample.size - 1) * error
     mean = sample.mean()
     return Interval(float(mean), float(mean - half), float(mean + half), sample.size)
 
