@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import shlex
 import shutil
 import subprocess
 import sys
@@ -249,5 +250,6 @@ def test_the_command_says_it_by_its_status(campaign: Path) -> None:
 
 
 def test_who_does_not_read_the_answer_gets_no_traceback(campaign: Path) -> None:
-    command = f"{sys.executable} -m nbhelpers verify {campaign} | true"
+    verify = shlex.join([sys.executable, "-m", "nbhelpers", "verify", str(campaign)])
+    command = f"{verify} | true"
     assert not subprocess.run(command, shell=True, capture_output=True, text=True).stderr

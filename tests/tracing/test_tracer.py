@@ -4,6 +4,7 @@ and the reading of campaigns.
 
 import gzip
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -159,7 +160,7 @@ def test_lost_events_fail_the_run_and_are_refused(tmp_path, recording):
 def test_threads_and_children_of_any_program_are_the_workload(tmp_path, recording):
     """A shell that starts others, none of which carries its name or was there at the barrier."""
     tracer = Tracer(tmp_path, source="tracepoints")
-    child = f"{sys.executable} -c 'print(sum(range(3000000)))'"
+    child = f"{shlex.quote(sys.executable)} -c 'print(sum(range(3000000)))'"
     shell = program(["sh", "-c", f"{child} & {child}; wait"], start="exec")
     try:
         row = run_once(shell, [tracer], run=0)
