@@ -2,8 +2,8 @@
 written, and the reference's binary, read.
 
 Owns what is done with files; the grammar is in simulator_c/goal_text.c, the messages in
-_goal_errors.py. A text is read as a stream: next to the schedule itself, only a piece of it and the
-labels of one rank are in memory.
+data/knowledge/goal.yml. A text is read as a stream: next to the schedule itself, only a piece of it
+and the labels of one rank are in memory.
 """
 
 import gzip
@@ -19,12 +19,13 @@ from typing import Any, BinaryIO
 
 from ..errors import InputError
 from ..files import written
-from ..reading import MOST_RATIO, SMALL_TABLE_BYTES, open_regular, pieces
+from ..places import knowledge
+from ..reading import MOST_RATIO, SMALL_TABLE_BYTES, open_regular, pieces, read_yaml
 from ._goal_arrays import schedule_of
-from ._goal_errors import refusal
 from ._simulator import ffi, lib
 from .schedule import CALC, RECV, SEND, Schedule, ScheduleError
 
+KNOWLEDGE = knowledge() / "goal.yml"
 _MOST_BYTES = 1 << 40  # it is read piece by piece or mapped; of a packed one see `read_goal`
 _PACKERS: dict[bytes, Callable[..., Any]] = {  # by the first bytes of a file
     b"\x1f\x8b": gzip.open,
@@ -107,19 +108,22 @@ def _read(content: Any, path: Path, most: int) -> Schedule:
         problem = _read_unpacked(reader, head, following)
     columns = lib.nb_goal_columns(reader)
     if problem:
-        error = lib.nb_goal_error(reader)
-        word = ffi.string(error.word).decode("ascii", "backslashreplace")
-        word = "".join(char if char.isprintable() else repr(char)[1:-1] for char in word)
-        raise refusal(
-            _PROBLEM_NAMES[problem],
-            path,
-            word=word,
-            line=error.line,
-            rank=error.rank,
-            place=error.place,
-            ranks=columns.ranks,
-        )
+        raise _refusal(_PROBLEM_NAMES[problem], path, lib.nb_goal_error(reader), columns.ranks)
     return schedule_of(columns, str(path))
+
+
+def _refusal(problem: str, path: Path, error: Any, ranks: int) -> Exception:
+    """The error for a problem of the C reader, by its name without GOAL_."""
+    if problem == "NO_MEMORY":
+        return MemoryError(f"{path} needs more memory than there is")
+    raw = ffi.string(error.word).decode("ascii", "backslashreplace")
+    word = "".join(char if char.isprintable() else repr(char)[1:-1] for char in raw)
+    rank = error.rank
+    where = f"{path}{f', line {error.line}' * (error.line > 0)}{f', rank {rank}' * (rank >= 0)}"
+    names = {"word": word, "rank": rank, "place": error.place, "ranks": ranks, "last": ranks - 1}
+    texts = read_yaml(KNOWLEDGE, "texts of what GOAL files have wrong")[problem]
+    said = {part: text.format(**names) for part, text in texts.items()}
+    return ScheduleError(**said, where=where)
 
 
 def _read_text(reader: Any, head: bytes, following: Iterator[bytes]) -> int:

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from nbhelpers import reading
 from nbhelpers.errors import InputError
+from nbhelpers.reading import read_yaml
 from nbhelpers.simulation import goal, patterns, simulate
 from nbhelpers.simulation.goal import read_goal, write_goal
 from nbhelpers.simulation.schedule import ANY, CALC, RECV, SEND, Schedule, ScheduleError
@@ -496,3 +497,9 @@ def test_the_reader_is_clean_under_the_sanitizers(tmp_path):
     assert done.returncode == 0 and not done.stderr, done.stderr[-2000:]
     refused, read = (int(number) for number in done.stdout.split())
     assert refused > 1000 and read > 100
+
+
+def test_each_problem_of_the_c_reader_has_its_text():
+    texts = read_yaml(goal.KNOWLEDGE, "texts")
+    assert {"OK", "NO_MEMORY", *texts} == set(goal._PROBLEM_NAMES.values())
+    assert all(one["what"] for one in texts.values())
