@@ -1,7 +1,9 @@
 """The workbench in JupyterLab: three tabs of plain ipywidgets on a `Session`.
 
 The second is one screen: runs, cutoff, tree and factor. Owns the inputs, and which choice redraws
-what. Everything that is computed is the session's.
+what. Everything that is computed is the session's. One thread, the one that made the widgets,
+changes what is chosen and shown: JupyterLab's messages, the null and the measuring process arrive
+on others, and wait for their turn.
 """
 
 import asyncio
@@ -11,6 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
+from queue import SimpleQueue
 from typing import Any
 
 import numpy as np
@@ -68,9 +71,11 @@ class Workbench:
         self.measuring: Measuring | None = None
         self._nothing = ""  # why there is nothing to explain
         self._turn, self._searched = 0, 0  # of the last change; of the last null
-        self._filler = 0  # the thread that fills in values
-        self._lock, self._computing = threading.RLock(), threading.Lock()
+        self._is_filling = False
+        self._computing = threading.Lock()
         self._null: threading.Thread | None = None
+        self._waiting: SimpleQueue[Callable[[], object]] = SimpleQueue()
+        self._owner = 0  # the thread that made the widgets
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def _ipython_display_(self) -> None:
@@ -84,6 +89,7 @@ class Workbench:
         """The tabs, for a running JupyterLab (ipywidgets)."""
         import ipywidgets
 
+        self._owner = threading.get_ident()
         with suppress(RuntimeError):  # a script has none
             self._loop = asyncio.get_running_loop()
         self.said = ipywidgets.HTML()
@@ -91,7 +97,7 @@ class Workbench:
         self.bar = ipywidgets.IntProgress(0, min=0, max=1, layout=WIDE)
         self.tabs = ipywidgets.Tab([ipywidgets.VBox(list(step)) for step in self._steps()])
         self.tabs.titles = TITLES
-        self.tabs.observe(lambda _: self._draw(), "selected_index")
+        self.tabs.observe(lambda _: self._in_turn(self._draw), "selected_index")
         self._list_campaigns()
         self._change()
         if not self.session.measured().empty:
@@ -158,8 +164,8 @@ class Workbench:
         made = kind(description=text, **look)
 
         def changed(one: dict[str, Any]) -> None:
-            if change and self._filler != threading.get_ident():
-                self._guarded(change, one["new"])
+            if change and not (self._is_filling and self._is_owner()):
+                self._in_turn(partial(self._guarded, change, one["new"]))
 
         made.observe(changed, "value")
         return made
@@ -169,7 +175,7 @@ class Workbench:
 
         layout = {"width": "auto", "flex": "0 0 auto"}
         made = ipywidgets.Button(description=text, button_style=style, layout=layout)
-        made.on_click(lambda _: self._guarded(call))
+        made.on_click(lambda _: self._in_turn(partial(self._guarded, call)))
         return made
 
     def _guarded(self, call: Callable, *values: object) -> None:
@@ -184,13 +190,12 @@ class Workbench:
 
     @contextmanager
     def _filling(self) -> Iterator[None]:
-        """Changes in here are not those of a person."""
-        with self._lock:
-            before, self._filler = self._filler, threading.get_ident()
-            try:
-                yield
-            finally:
-                self._filler = before
+        """Changes in here, on the owner's thread, are not those of a person."""
+        self._is_filling = True
+        try:
+            yield
+        finally:
+            self._is_filling = False
 
     # ---- 1: open, or measure ----
 
@@ -224,7 +229,8 @@ class Workbench:
             self._change(session)
         self.session = session
         self._says("Starting; if another study measures, this waits for it.")
-        self.measuring = Measuring(session, step, self._on_progress)
+        progress = lambda at: self._in_turn(partial(self._on_progress, at))  # noqa: E731
+        self.measuring = Measuring(session, step, progress)
 
     def _measure_side(self, side: str) -> None:
         """One side of a mitigation by hand, as the machine is now."""
@@ -245,40 +251,43 @@ class Workbench:
             self.measuring.stop()
 
     def _on_progress(self, at: Progress) -> None:
-        """From the threads that watch the measuring process."""
+        """After a run; at the end read the runs anew, then say so: the next step is ready."""
         self.bar.max, self.bar.value = max(at.most, 1), at.done
+        if at.ended:
+            self._list_campaigns()
+            self._change()
         state = "ended" if at.ended else "measuring"
         says = f"; {at.says}" if at.says else ""
         text = views.paragraph(f"{state}: {at.done} of at most {at.most} runs{says}")
-        text = views.failed(at.error) if at.error else text
-        if at.ended:
-            self._in_turn(partial(self._ended, text))
-        else:
-            self.said.value = text
+        self.said.value = views.failed(at.error) if at.error else text
 
-    def _ended(self, text: str) -> None:
-        """Read the runs anew; then say so: the next step is ready."""
-        self._list_campaigns()
-        self._change()
-        self.said.value = text
+    def _is_owner(self) -> bool:
+        return threading.get_ident() == self._owner
 
     def _in_turn(self, call: Callable[[], object]) -> None:
-        """On the cells' thread, between cells: a figure that another thread has open would be shown
-        beneath the cell that ends meanwhile.
+        """On the owner's thread; from another one between cells, in the order of arrival: a figure
+        that another thread has open would be shown beneath the cell that ends meanwhile.
         """
-        if self._loop and self._loop.is_running():
-            self._loop.call_soon_threadsafe(call)
-        else:
+        if self._is_owner():
             call()
+            return
+        self._waiting.put(call)
+        if self._loop and self._loop.is_running():
+            self._loop.call_soon_threadsafe(self._catch_up)
+
+    def _catch_up(self) -> None:
+        while not self._waiting.empty():
+            self._waiting.get()()
 
     # ---- what is chosen ----
 
-    def _look_at(self, metric: str) -> None:
+    def _look_at(self, metric: str, **chosen: Any) -> None:
         """The metric against the outcome, and what is known of it."""
-        self.session = replace(self.session, node=metric)
-        with self._filling():
-            self._fill_numbers()
-        self._draw()
+        if not self._nothing:
+            self.session = replace(self.session, node=metric, **chosen)
+            with self._filling():
+                self._fill_numbers()
+            self._draw()
 
     def _limit(self) -> None:
         if not self._nothing:
@@ -291,8 +300,9 @@ class Workbench:
         return shown if shown in self.session.metrics() else self.session.judged
 
     def _mitigate(self, mitigation: str) -> None:
-        self.session = replace(self.session, mitigation=mitigation)
-        self._draw()
+        """And its metric: both stay, whatever the null finds."""
+        if not self._nothing:
+            self._look_at(self.session.chosen(self.explanation), mitigation=mitigation)
 
     def _choose(self, **changed: Any) -> None:
         """Other runs, or judged otherwise: what was cut and looked at is of the others."""
@@ -302,42 +312,45 @@ class Workbench:
         """Everything, from the runs on: at once a preview that claims nothing; when a step is seen,
         the null follows from a thread, and that of the last change is shown.
         """
-        with self._lock:
-            self.session = session = replace(session or self.session, **changed)
-            self._turn += 1
-            self.explanation, self._nothing = None, ""
-            for place, step in self.shown.items():  # nothing of other runs stays
-                if place != self.tabs.selected_index:
-                    step.value = ""
-            try:
-                with self._filling():
-                    self.nodes.children, self.metric.options = (), ()
-                    self._fill()
-                    self.explanation = session.explanation(permutations=0)
-                    self._fill_numbers()
-            except NoisebookError as error:
-                self._nothing = views.failed(error)
-            self._draw()
+        self.session = session = replace(session or self.session, **changed)
+        self._turn += 1
+        self.explanation, self._nothing = None, ""
+        for place, step in self.shown.items():  # nothing of other runs stays
+            if place != self.tabs.selected_index:
+                step.value = ""
+        try:
+            with self._filling():
+                self._fill()
+                self.explanation = session.explanation(permutations=0)
+                self._fill_numbers()
+        except NoisebookError as error:
+            self._nothing, self.nodes.children = views.failed(error), ()
+            self.metric.options = self.mitigation.options = ()
+        self._draw()
 
     def _compute_null(self, turn: int, session: Session) -> None:
         with self._computing:
-            if turn != self._turn or self._nothing:
+            if turn != self._turn:
                 return
             try:
                 found, failed = session.explanation(), ""
             except NoisebookError as error:
                 found, failed = None, views.failed(error)
-        with self._lock:
-            if turn == self._turn:
-                self.explanation, self._nothing = found, failed
-                self._in_turn(self._draw)
+        self._in_turn(partial(self._show_null, turn, found, failed))
+
+    def _show_null(self, turn: int, found: Any, failed: str) -> None:
+        if turn == self._turn:
+            self.explanation, self._nothing = found, failed
+            self._draw()
 
     def settle(self) -> "Workbench":
         """Wait until the null is there and nothing is measured; for scripts."""
         if self.measuring:
             self.measuring.wait()
+        self._catch_up()  # what was chosen meanwhile starts another null
         if self._null:
             self._null.join()
+        self._catch_up()
         return self
 
     # ---- what can be chosen, and what the steps show ----
@@ -378,7 +391,7 @@ class Workbench:
     def _draw(self) -> None:
         """The step that is seen."""
         at = self.tabs.selected_index
-        with self._lock, self._filling():
+        with self._filling():
             session, found = self.session, self.explanation
             if self._nothing:
                 for step in self.shown.values():

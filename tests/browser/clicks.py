@@ -48,6 +48,11 @@ class Page(Notebook):
         self._count()
         self.input(label).select_option(label=text.replace(" ", "\xa0"), timeout=60_000)
 
+    def chosen(self, label: str) -> str:
+        """The text of the chosen option."""
+        text = self.input(label).evaluate("list => list.selectedOptions[0]?.label ?? ''")
+        return text.replace("\xa0", " ")
+
     def _count(self) -> None:
         self.clicks, self.clicked = self.clicks + 1, time.monotonic()
 
