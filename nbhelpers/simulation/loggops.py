@@ -52,9 +52,14 @@ class CallCosts:
         """What a message takes longer if the memory that such messages take was last used so much
         computation ago.
         """
-        times, *by_size = np.transpose(self.after)
-        longer = [np.interp(computed_ns, times, one) for one in by_size]
-        return float(np.interp(bytes, self.sizes, longer))
+        return float(np.interp(computed_ns, *_cold_by_time(self, bytes)))
+
+
+@cache
+def _cold_by_time(costs: CallCosts, bytes: int) -> tuple[np.ndarray, np.ndarray]:
+    """Computations' lengths, and what a message takes longer after each: a trace asks often."""
+    times, *by_size = np.transpose(costs.after)
+    return times, np.array([np.interp(bytes, costs.sizes, one) for one in np.transpose(by_size)])
 
 
 NO_COSTS = CallCosts()

@@ -5,7 +5,9 @@ Owns the order in which collectives of different communicators are laid, and the
 that do not match.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -49,13 +51,26 @@ def matched_collectives(traced: Calls) -> list[Instance]:
     chosen = traced.table[traced.table["collective"] != ""].copy()
     chosen["turn"] = chosen.groupby(["rank", "comm"]).cumcount()
     chosen["place"] = chosen.groupby("rank").cumcount()
-    groups = dict(list(chosen.groupby(["comm", "turn"], sort=False)))
-    for (comm, _), part in groups.items():
-        _check(part, traced.comms[int(comm)])
-    ordered = _in_order(
-        {key: list(zip(part["rank"], part["place"])) for key, part in groups.items()}
-    )
-    return [_instance(groups[key], traced.comms[int(key[0])]) for key in ordered]
+    groups = chosen.groupby(["comm", "turn"], sort=False)
+    for key in _doubtful(groups, traced.comms):
+        _check(groups.get_group(key), traced.comms[int(key[0])])
+    places: dict[tuple, list[tuple[int, int]]] = {}
+    for row in chosen.itertuples():
+        places.setdefault((row.comm, row.turn), []).append((row.rank, row.place))
+    parts = chosen.assign(given=chosen["bytes"].clip(lower=0)).groupby(["comm", "turn"])
+    values = {"collective": "first", "root": "first", "given": ["max", "mean"]}
+    found = parts.agg(values | {"received_bytes": "max"}).loc[_in_order(places)]
+    return [_instance(row, traced.comms[int(row[0][0])]) for row in found.itertuples(name=None)]
+
+
+def _doubtful(groups: Any, comms: Mapping[int, tuple[int, ...]]) -> pd.Index:
+    """The collectives, by communicator and turn, whose ranks may disagree; few are looked at one by
+    one, where a trace has many thousands.
+    """
+    counts = groups[["rank", "collective", "root"]].nunique()
+    members = counts.index.get_level_values("comm").map(lambda comm: len(comms[int(comm)]))
+    alike = (counts[["collective", "root"]] == 1).all(axis=1)
+    return counts.index[(counts["rank"] != members) | ~alike]
 
 
 def _check(part: pd.DataFrame, members: tuple[int, ...]) -> None:
@@ -111,19 +126,18 @@ def _in_order(places: dict[tuple, list[tuple[int, int]]]) -> list[tuple]:
     return order
 
 
-def _instance(part: pd.DataFrame, members: tuple[int, ...]) -> Instance:
-    name, count = str(part["collective"].iloc[0]), len(members)
-    most = int(max(part["bytes"].max(), 0))
-    came = int(max(part["received_bytes"].max(), 0))
+def _instance(row: tuple, members: tuple[int, ...]) -> Instance:
+    """From the bytes that one of its ranks gave at most and on average, and got at most."""
+    _, name, root, given, mean, came = row
+    most, came, count = max(int(given), 0), max(int(came), 0), len(members)
     if name in ("Alltoall", "Alltoallv", "Alltoallw"):
-        most = round(part["bytes"].clip(lower=0).mean() / count)
+        most = round(mean / count)
     elif name in ("Gatherv", "Allgatherv"):
-        most = round(part["bytes"].clip(lower=0).mean())
+        most = round(mean)
     elif name in ("Scatter", "Scatterv"):
         most = came or -(-most // count)
     elif name == "Bcast":
         most = max(most, came)
-    root = int(part["root"].iloc[0])
     return Instance(name, members, most, members.index(root) if root in members else 0)
 
 
