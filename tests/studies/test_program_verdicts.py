@@ -6,12 +6,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from nbhelpers.attribution import explain
 from nbhelpers.mitigation.trials import TOO_FEW
 from nbhelpers.outcomes import Outcome
 from nbhelpers.statistics import compare
 from nbhelpers.studies.known import NOTHING
 from nbhelpers.studies.program_study.plan import FEWEST_REPLAYED, plan_study
-from nbhelpers.studies.program_study.verdicts import CANNOT, _came_back, _change, _remedy
+from nbhelpers.studies.program_study.verdicts import CANNOT, _came_back, _cause, _change, _remedy
 
 
 def runs(mean: float, spread: float, count: int = 20) -> np.ndarray:
@@ -69,3 +70,21 @@ def test_that_nothing_changes_has_to_be_shown(after, expected):
     found = _change(steps, compare(runs(1.0, 0.002), after), "it", 20)
     assert found.answer == expected
     assert ("would settle it" in found.sentence) == (expected == CANNOT)
+
+
+@pytest.mark.parametrize(("share", "expected"), [(1.0, "yes"), (0.0, "seen once")])
+def test_a_counter_that_separates_counts_if_it_comes_back_in_other_runs(share, expected):
+    random = np.random.default_rng(5)
+
+    def campaign(share: float) -> pd.DataFrame:
+        faults = np.where(random.random(40) < 0.3, 900, 100) + random.integers(0, 50, 40)
+        seconds = 1 + share * faults / 1000 + random.normal(0, 0.02, 40)
+        columns = {"seconds": seconds, "wall_seconds": seconds, "page_faults": faults}
+        return pd.DataFrame({"run": range(40), "cell": "untraced", **columns})
+
+    found = explain(campaign(1.0), permutations=200, seed=1)
+    treatments = SimpleNamespace(explanation=found, baseline=range(40), factors=pd.DataFrame())
+    traced = SimpleNamespace(runs=campaign(share))
+    steps = SimpleNamespace(treatments=treatments, traced=traced, outcome=Outcome("seconds"))
+    verdict = _cause(steps)
+    assert verdict.answer == expected and "In 40 other runs it" in verdict.sentence

@@ -12,12 +12,14 @@ from typing import Any
 import pandas as pd
 
 from ...answers import CANNOT_TELL, LONGEST, Answer
+from ...attribution.replication import ENOUGH, fresh_evidence
 from ...errors import NoisebookError
 from ...files import write_json
+from ...measurement import rates
 from ...mitigation import explain_factor
 from ...mitigation.knowledge import factor_of
 from .steps import Steps
-from .summary import DOSE, REMOVED, REPLAYED, SEEN, next_command
+from .summary import AGAIN, DOSE, REMOVED, REPLAYED, SEEN, next_command
 from .took import Thresholds
 from .verdicts import CANNOT, QUESTIONS, Verdict, find_verdict, percent
 
@@ -157,7 +159,18 @@ class ProgramStudy(Steps):
             return REMOVED
         if self._proven() and self._is_of_best(self.proof.factor):
             return DOSE
-        return REPLAYED if self.verdict("anomaly").answer == "yes" else SEEN
+        if self.verdict("anomaly").answer == "yes":
+            return REPLAYED
+        return AGAIN if self._comes_back() else SEEN
+
+    def _comes_back(self) -> bool:
+        """Whether a counter that the traced runs name is seen in the runs without tracing, too."""
+        best = self.took.best
+        if best is None or best["part"] != "counter" or self.missing("treatments"):
+            return False
+        fresh = rates(self.treatments.baseline)
+        found = fresh_evidence(fresh, self.outcome, str(best["name"]), best["spearman"])
+        return found >= ENOUGH
 
     def _is_of_best(self, factor: str) -> bool:
         """Whether a factor is what who took the time did: its counter, or having the CPU."""
@@ -182,6 +195,7 @@ class ProgramStudy(Steps):
             return f"a cause is proven: {self._proven()}"
         return {
             "yes": "what was counted and separates the slow ones is not proven to be the cause",
+            "seen once": "what separated the slow ones was not seen again in other runs",
             "no": "nothing that was counted separates the slow ones",
         }.get(self.verdict("cause").answer, "why is not known here")
 

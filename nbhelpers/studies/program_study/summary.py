@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from .took import Took
 
 # grades of a cause, each more than the one before
-SEEN, REPLAYED, DOSE, REMOVED = "seen with it", "replayed", "dose shown", "removed"
+SEEN, AGAIN = "seen with it", "seen again in other runs"
+REPLAYED, DOSE, REMOVED = "replayed", "dose shown", "removed"
 COLUMNS, BINS = 80, 6
 _SHORT = {
     "spread": "Spread",

@@ -10,9 +10,10 @@ import numpy as np
 import pandas as pd
 
 from ... import places
+from ...attribution.replication import ENOUGH, again_in_words, fresh_evidence
 from ...attribution.who import NOT_OF_TRACE
 from ...errors import InputError, NoisebookError, Unavailable
-from ...measurement import region_seconds
+from ...measurement import rates, region_seconds
 from ...mitigation import explain_factor, mitigations
 from ...mitigation.trials import open_verdict
 from ...statistics import Comparison, bootstrap_interval, cell_statistics, compare
@@ -225,6 +226,7 @@ def _came_back(rounds: pd.DataFrame, worst: float, seed: int) -> Verdict:
 
 
 def _cause(steps: Steps) -> Verdict:
+    """A claim of the runs that were measured last, which counts if it comes back in the first."""
     report = steps.treatments
     found, n = report.explanation, len(report.baseline)
     if not found.found:
@@ -232,8 +234,15 @@ def _cause(steps: Steps) -> Verdict:
     names = [explain_factor(name).name for name in report.factors.index[:2]]
     factors = f" Suspected, not proven: {', '.join(names)}." if names else ""
     numbers = (found.accuracy, *found.accuracy_interval)
+    leader = found.factors.iloc[0]
     sentence = f"{found.summary}{factors} n = {n}."
-    return _found("yes", sentence, numbers, "balanced accuracy", n)
+    if leader["kind"] == "category":  # of levels, which fresh runs may not have
+        return _found("yes", sentence, numbers, "balanced accuracy", n)
+    fresh = rates(steps.traced.runs.query("cell == 'untraced'"))
+    evidence = fresh_evidence(fresh, steps.outcome, leader["factor"], leader["correlation"])
+    sentence = f"{sentence} In {len(fresh)} other runs {again_in_words(evidence)}"
+    answer = "yes" if evidence >= ENOUGH else "seen once"
+    return _found(answer, sentence, numbers, "balanced accuracy", n)
 
 
 def _remedy(steps: Steps) -> Verdict:
