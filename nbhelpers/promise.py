@@ -11,7 +11,7 @@ and the measurements cannot disagree.
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from .errors import Unavailable
@@ -155,31 +155,32 @@ _LOOK_UPS: dict[str, Callable[[Parameters, Any], Iterable[Part]]] = {
 # ---- what is said --------------------------------------------------------------------------------
 
 
+def _together(made: Iterable[Promise]) -> dict[Promise, str]:
+    """Each promise a single time, and the stages that it is about."""
+    about: dict[Promise, list[str]] = {}
+    for one in made:
+        about.setdefault(replace(one, stage=""), []).append(one.stage[:2])
+    return {one: ", ".join(stages) for one, stages in about.items()}
+
+
 def replaced_or_left_out(profile: str, stage: str, found: Doctor | None = None) -> list[str]:
     """The sentences for the top of a stage's page; of the paper those of all stages, each
     a single time, with the stages that it is about.
     """
-    about: dict[str, list[str]] = {}
-    for one in promises(profile, None if stage == PAPER else [stage], found):
-        if one.state != FULL:
-            about.setdefault(str(one), []).append(one.stage[:2])
-    if stage != PAPER:
-        return list(about)
-    return [f"{sentence} (stage {', '.join(stages)})" for sentence, stages in about.items()]
+    made = promises(profile, None if stage == PAPER else [stage], found)
+    about = _together(one for one in made if one.state != FULL)
+    return [f"{one} (stage {of})" if stage == PAPER else str(one) for one, of in about.items()]
 
 
 def text(profile: str = "quick", found: Doctor | None = None) -> str:
     """The promises for a terminal of 100 columns: each a single time, with the stages that it is
     about.
     """
-    about: dict[tuple[str, str], list[str]] = {}
-    for one in promises(profile, found=found):
-        words = f"{one.part} {one.state}: {one.sentence}" if one.part else one.sentence
-        about.setdefault((words, one.fix), []).append(one.stage[:2])
     lines = [f"What make paper PROFILE={profile} will do here:"]
-    for (words, fix), stages in about.items():
-        lines += ["", *wrapped("  ", f"Stages {', '.join(stages)}: {words}")]
-        lines += wrapped("    ", f"fix: {fix}") if fix else []
+    for one, stages in _together(promises(profile, found=found)).items():
+        words = f"{one.part} {one.state}: {one.sentence}" if one.part else one.sentence
+        lines += ["", *wrapped("  ", f"Stages {stages}: {words}")]
+        lines += wrapped("    ", f"fix: {one.fix}") if one.fix else []
     others = {"MPI": _mpi()} | {f"extra {name}": finding for name, finding in findings().items()}
     lines += [""]
     for name, words in others.items():

@@ -16,10 +16,10 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .errors import InputError, NoisebookError, Unavailable
 from .extras import stages as extra_stages
@@ -41,10 +41,7 @@ from .reading import read_json
 from .schemas import jsonschema
 from .stage_line import outlook, shown, stage_seconds
 from .stage_records import record_of
-from .study import MACHINES, NO_STAGES, PAPER, STARTER, Study, notebook_files
-
-if TYPE_CHECKING:
-    from .studies.program_study import ProgramStudy
+from .study import NO_STAGES, PAPER, Study, notebook_files
 
 _SET_PARENT_DEATH_SIGNAL = 1  # prctl(2)
 MANIFEST = "manifest.json"  # of a study: the SHA-256 of every file, by stage
@@ -176,42 +173,26 @@ def run_stage(stage: str, profile: str) -> Path:
     return page
 
 
-def run_program_study(program_study: "ProgramStudy", parameters: dict) -> Path:
-    """Execute the starter notebook for a user's program; return its page, ``why.html`` in its
-    folder.
+def run_in(folder: Path, stage: str, parameters: dict, name: str) -> Path:
+    """Execute a notebook that has a folder of its own, for a user's program or for studies side by
+    side; return its page.
 
     Parameters
     ----------
-    program_study
-        The study; what it measured already is not measured again.
+    folder
+        For the executed notebook and its page.
+    stage
+        Name of the notebook.
     parameters
-        Parameters of the notebook: see its cell tagged `parameters`.
+        Of its cell tagged `parameters`.
+    name
+        The page's.
 
     Raises
     ------
     InputError
-        a name that the notebook does not declare.
+        A name that the notebook does not declare.
     """
-    return _run_in(program_study.folder, STARTER, parameters, "why.html")
-
-
-def run_comparison(studies: list[Path]) -> Path:
-    """Execute the notebook that sets machines side by side; return its page, in a folder of these
-    studies.
-
-    Parameters
-    ----------
-    studies
-        Zips of ``make artifact``, or folders such as ``build/quick``.
-    """
-    paths = [str(path.absolute()) for path in studies]
-    name = "-".join([*(path.stem for path in studies), digest(*paths)[:8]])
-    folder = results() / "compared" / name
-    return _run_in(folder, MACHINES, {"studies": paths, "folder": str(folder)}, "compared.html")
-
-
-def _run_in(folder: Path, stage: str, parameters: dict, name: str) -> Path:
-    """Execute a notebook that has a folder of its own; return its page, `name`."""
     from .page import export_page
 
     check_parameters(stage, parameters, notebook_of(stage))
@@ -363,14 +344,17 @@ def _export(study: Study, notebook: Path) -> Path:
     return page
 
 
-def _made(study: Study) -> dict:
-    """Digests of what a stage made and measured: the stages after it re-run when these change.
+def _made(study: Study) -> dict[str, str]:
+    """Digest of each file that a stage made or measured, but for caches: the stages after it re-run
+    when one changes.
 
     Pictures, typeset tables, captions and the answer are for the paper, which re-runs after any
     stage.
     """
-    results = [path for path in study.results.rglob("*") if not _is_for_the_paper(path)]
-    return {"results": files_digest(study.results, results), "data": folder_digest(study.data)}
+    files = whole_digests(study.build, study.stage)
+    seen = [name for name in files if name.startswith(("data/", "results/"))]
+    paths = {name: study.build / name for name in seen if not is_hidden(Path(name))}
+    return {name: files[name] for name, path in paths.items() if not _is_for_the_paper(path)}
 
 
 def _is_for_the_paper(path: Path) -> bool:
@@ -412,18 +396,6 @@ def _promise(build: Path, anew: dict[str, dict[str, str]]) -> None:
 def is_hidden(path: Path) -> bool:
     """Whether it is, or lies in, what others would call a cache."""
     return any(part[0] == "." for part in path.parts)
-
-
-def folder_digest(folder: Path) -> str:
-    """Digest of the names and contents of all files in a folder, but for what is hidden: caches."""
-    return files_digest(folder, folder.rglob("*"))
-
-
-def files_digest(folder: Path, paths: Iterable[Path]) -> str:
-    """Digest of the names and contents of these files of a folder, but for what is hidden."""
-    files = {path.relative_to(folder): path for path in paths if path.is_file()}
-    seen = sorted(name for name in files if not is_hidden(name))
-    return digest(*(part for name in seen for part in (str(name), files[name].read_bytes())))
 
 
 def _stop_cleanly() -> None:

@@ -5,12 +5,9 @@ manifest is read once, and its files are compared with it by SHA-256. Records ar
 line only where no manifest has them: in a campaign by itself, and in a stage that has not ended.
 """
 
-import os
-import subprocess
 import zipfile
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -110,37 +107,7 @@ def _judged(what: str, look: Callable[[Path], tuple[list[str], str]], path: Path
 def _artifact(path: Path) -> tuple[list[str], str]:
     with opened(path) as source:
         count = sum(1 for _ in checked_files(source))
-    wrong, signed = _signature(path)
-    return wrong, f"{count} files, each with the SHA-256 that it was packed with; {signed}"
-
-
-def _signature(path: Path) -> tuple[list[str], str]:
-    """Who signed a file, as ``ssh-keygen -Y sign -n noisebook`` does: PATH.sig, checked by
-    OpenSSH 8.9, with the names of ~/.ssh/allowed_signers or $NOISEBOOK_SIGNERS.
-    """
-    signature, signers = Path(f"{path}.sig"), os.environ.get("NOISEBOOK_SIGNERS")
-    if not signature.exists():
-        return [], "not signed"
-    signers = signers or os.path.expanduser("~/.ssh/allowed_signers")
-    checked = _keygen(path, "check-novalidate", "-n", "noisebook", "-s", signature)
-    if not checked:
-        return [], "signed, which only ssh-keygen could check"
-    if not checked.startswith("Good"):
-        return [f"{signature.name} is no signature of it"], ""
-    how = ("-n", "noisebook", "-s", signature, "-f", signers)
-    names = _keygen(path, "find-principals", *how[2:]).split()
-    good = (name for name in names if _keygen(path, "verify", "-I", name, *how).startswith("Good"))
-    signer, key = next(good, "somebody unknown"), checked.rpartition(" key ")[2]
-    return [], f"signed by {signer}, key {key}"
-
-
-def _keygen(path: Path, *words: object) -> str:
-    """What ssh-keygen says of a file; nothing where there is none."""
-    with suppress(OSError), path.open("rb") as content:
-        command = ["ssh-keygen", "-Y", *map(str, words)]
-        done = subprocess.run(command, stdin=content, capture_output=True, text=True)
-        return done.stdout.strip()
-    return ""
+    return [], f"{count} files, each with the SHA-256 that it was packed with"
 
 
 def _stage(build: Path, stage: str, then: dict[str, str]) -> Iterator[Finding]:

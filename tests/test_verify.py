@@ -7,7 +7,6 @@ import shlex
 import shutil
 import subprocess
 import sys
-import zipfile
 from pathlib import Path
 
 import pytest
@@ -207,25 +206,6 @@ def test_a_stage_that_is_to_be_made_anew_is_promised_with_its_new_stamp(study: P
     assert wrong(study)
     _changed_files(study, [STAGE])
     assert not wrong(study)
-
-
-@pytest.mark.skipif(not shutil.which("ssh-keygen"), reason="no OpenSSH here")
-def test_who_signed_a_shared_study_is_said(tmp_path: Path, monkeypatch) -> None:
-    path, key, signers = (tmp_path / name for name in ("study.zip", "key", "signers"))
-    with zipfile.ZipFile(path, "w") as archive:
-        archive.writestr("ro-crate-metadata.json", '{"@graph": []}')
-    assert only(path)[1].endswith("; not signed")
-    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key], check=True)
-    subprocess.run(
-        ["ssh-keygen", "-q", "-Y", "sign", "-n", "noisebook", "-f", key, path], check=True
-    )
-    monkeypatch.setenv("NOISEBOOK_SIGNERS", str(signers))
-    assert "; signed by somebody unknown, key SHA256:" in only(path)[1]
-    signers.write_text(f"ann@lab {key.with_suffix('.pub').read_text()}")
-    assert "; signed by ann@lab, key SHA256:" in only(path)[1]
-    with zipfile.ZipFile(path, "a") as archive:
-        archive.comment = b"one more word"
-    assert only(path) == (DAMAGED, "study.zip.sig is no signature of it")
 
 
 def test_a_folder_without_anything_is_an_error(tmp_path: Path) -> None:

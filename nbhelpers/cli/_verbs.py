@@ -62,16 +62,21 @@ def verify(arguments: SimpleNamespace) -> Answer:
 def compare(arguments: SimpleNamespace) -> Answer:
     from ..answers import read_answer
     from ..artifact.machines import open_studies
+    from ..files import digest
     from ..reading import read_csv
-    from ..stages import run_comparison
+    from ..stages import run_in
+    from ..study import MACHINES
 
     paths = [Path(path) for path in arguments.paths]
     if len(paths) < 2:
         fix = "noisebook compare A.zip B.zip, with zips of make artifact or folders as build/quick"
         raise InputError("one study has nothing beside it", fix=fix)
     machines = open_studies(paths)
-    page = run_comparison(paths)
-    results = page.parent / "results"
+    named = [str(path.absolute()) for path in paths]
+    name = "-".join([*(path.stem for path in paths), digest(*named)[:8]])
+    folder = places.results() / "compared" / name
+    page = run_in(folder, MACHINES, {"studies": named, "folder": str(folder)}, "compared.html")
+    results = folder / "results"
     findings = read_csv(results / "findings.csv").set_index("finding")
     said = [read_answer(results / "found.json").answer.sentence, f"Open {_relative(page)}"]
     return Answer(
@@ -408,7 +413,8 @@ def _untimed(workload: "Workload", row: "pd.Series") -> list[str]:
 
 def _page(arguments: SimpleNamespace, study: "ProgramStudy") -> Path | None:
     """The page; a fault in making it takes no verdict away."""
-    from ..stages import run_program_study
+    from ..stages import run_in
+    from ..study import STARTER
 
     _say("  writing the page")
     parameters = _described(arguments) | {
@@ -419,7 +425,7 @@ def _page(arguments: SimpleNamespace, study: "ProgramStudy") -> Path | None:
         "risk": arguments.risk,
     }
     try:
-        return run_program_study(study, parameters)
+        return run_in(study.folder, STARTER, parameters, "why.html")
     except Exception as error:  # of Jupyter, too: an installation that lacks a part
         _say(f"The page could not be made: {error}")
         return None
