@@ -38,18 +38,15 @@ an earlier one stopped.
 
 exit status of ab: 0 the new one is better, or the change is within the margin; 4 it is worse; 5 it
 can't be told yet. Of all verbs:"""
-_PROGRAM = ("run", "trace", "worst", "inject", "explain", "why", "ab", "simulate")
-_WITHOUT_PROGRAM = ("simulate", "ab")  # may be called without one
+_PROGRAM = ("run", "trace", "inject", "explain", "why", "ab")
 VERBS = {
     "doctor": "what this machine can and cannot measure, and what fixes it",
     "run": "run a program some times: how long it takes, and how much that differs",
-    "trace": "record what takes the CPU from it: interrupts, softirqs, threads",
-    "worst": "write down the noise of its slowest run, less the average, as a noise config",
+    "trace": "record what takes the CPU from it, and write its slowest run as a noise config",
     "inject": "run it with and without the noise of a config, in turn",
     "explain": "which counters separate its slow runs, or those of a FILE of another tool",
     "why": "all of these in a bounded time: verdicts, remedies, and a page",
     "ab": "is the new one of two builds, commands or settings better or worse, and by how much",
-    "simulate": "what the noise would do to a program on very many CPUs",
     "whatif": "how long a traced MPI program takes on another network, on more ranks, under noise",
     "compare": "studies of several machines side by side: what holds on which, and a page",
     "verify": "whether a study, a campaign or an artifact is whole, and which run is damaged",
@@ -129,7 +126,6 @@ _PROFILE = click.Option(["--profile"], required=True)
 _OF_VERB: dict[str, tuple[click.Parameter, ...]] = {
     "run": (_RUNS,),
     "trace": (_RUNS,),
-    "worst": (_RUNS,),
     # fewer can't be searched (`nbhelpers.attribution.cutoff.FEWEST_VALUES`)
     "explain": (_number("--runs", "N", "how many runs, at least 12", 0, click.IntRange(12)),),
     "inject": (_RUNS, click.Argument(["config"])),
@@ -154,11 +150,6 @@ _OF_VERB: dict[str, tuple[click.Parameter, ...]] = {
         _number("--level", "SHARE", "probability of a false answer in all", 0.01, _share(1)),
         _number("--pairs", "N", "at most", 500, click.IntRange(8)),
         _number("--budget", "SECONDS", "time for measuring", 300.0, _Finite(0)),
-    ),
-    "simulate": (
-        _RUNS,
-        _number("--ranks", "P", "simulated CPUs", 4096, click.IntRange(2)),
-        _number("--seeds", "N", "replicates", 10),
     ),
     "doctor": (click.Option(["--profile"], default="quick", help="what it will do here"),),
     "lab": (
@@ -223,7 +214,7 @@ def _check(arguments: SimpleNamespace, words: list[str]) -> None:
     arguments.command = list(arguments.command)
     arguments.words, arguments.before = words, _before_program(arguments, words)
     given = arguments.command or arguments.shell or arguments.program
-    if not given and arguments.name not in _WITHOUT_PROGRAM:
+    if not given and arguments.name != "ab":  # which asks for two
         raise InputError("which program?", fix=f"{arguments.before} -- ./program arguments")
     if "--" not in words:
         _refuse_options_behind(arguments)

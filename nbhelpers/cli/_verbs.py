@@ -121,10 +121,21 @@ def run(arguments: SimpleNamespace) -> Answer:
 
 def trace(arguments: SimpleNamespace) -> Answer:
     study, traced = _traced(arguments)
-    shown = _for_perfetto(study, traced)
+    shown, config = _for_perfetto(study, traced), traced.config
     lines = [study.verdict("noise").sentence, "", traced.noise.head(12).round(4).to_string(), ""]
     lines += [f"the slowest run, for https://ui.perfetto.dev: {_relative(shown)}"] if shown else []
-    data = {"noise": _rows(traced.noise), "perfetto": shown}
+    data = {"noise": _rows(traced.noise), "perfetto": shown, "config": None}
+    if config is None:
+        lines += ["The slowest run suffered no more than the average: there is nothing to replay."]
+        return _with_notes(lines, data, study.notes("traced"), study.folder)
+    path, delta = study.folder / "worst-run.json", traced.delta
+    run, seconds = delta.attrs["run"], delta.attrs["seconds"]
+    lines += [
+        f"Run {run} was the slowest: {seconds:.4g} s. What it suffered beyond the average:",
+        config.summary().to_string(),
+        f"To replay it: {_same_with(arguments, 'inject', os.path.relpath(path))}",
+    ]
+    data |= {"config": path, "run": run, "seconds": seconds, "events": len(delta)}
     return _with_notes(lines, data, study.notes("traced"), study.folder)
 
 
@@ -139,23 +150,6 @@ def _for_perfetto(study: "ProgramStudy", traced: "TracedRuns") -> Path | None:
         tracks = tracks_of_run(study.folder / "traced" / "traces", slowest)
         return write_tracks(study.folder / "slowest-run.perfetto.json", tracks)
     return None
-
-
-def worst(arguments: SimpleNamespace) -> Answer:
-    study, traced = _traced(arguments)
-    notes, config = study.notes("traced"), traced.config
-    if config is None:
-        nothing = "The slowest run suffered no more than the average: there is nothing to replay."
-        return _with_notes([nothing], {"config": None}, notes, study.folder)
-    path = study.folder / "worst-run.json"
-    run, seconds = traced.delta.attrs["run"], traced.delta.attrs["seconds"]
-    lines = [
-        f"Run {run} was the slowest: {seconds:.4g} s. What it suffered beyond the average:",
-        config.summary().to_string(),
-        f"To replay it: {_same_with(arguments, 'inject', os.path.relpath(path))}",
-    ]
-    data = {"config": path, "run": run, "seconds": seconds, "events": len(traced.delta)}
-    return _with_notes(lines, data, notes, study.folder)
 
 
 def _same_with(arguments: SimpleNamespace, *verb: str) -> str:
@@ -192,7 +186,7 @@ def _require_config(arguments: SimpleNamespace) -> None:
     path, words = arguments.config, arguments.words
     if not Path(path).exists():
         same = shlex.join(word for word in words[1:] if word != path)
-        fix = f"write one: noisebook worst {same}"
+        fix = f"write one: noisebook trace {same}"
         raise InputError("there is no such noise config", where=path, fix=fix)
 
 
@@ -259,28 +253,6 @@ def _grown(study: "ProgramStudy", verdict: "Verdict") -> list[str]:
     if verdict == study.verdict("spread"):
         lines += histogram(study.undisturbed[study.outcome.name], study.outcome.unit)
     return lines
-
-
-def simulate(arguments: SimpleNamespace) -> Answer:
-    from ..simulation import patterns
-    from ..simulation.machines import traces_of, traces_of_runs
-    from ..simulation.noisy_cases import cases, slowdowns
-
-    if arguments.command or arguments.shell or arguments.program:
-        _, traced = _traced(arguments)
-        traces = traces_of_runs(traced.events, traced.runs.query("cell == 'traced'"))
-        what = "this program's traced runs"
-    else:
-        traces, what = traces_of(), "this machine, recorded now"
-    asked = cases(noise=[what], ranks=[arguments.ranks], bytes=[8])
-    call = patterns.recursive_doubling_allreduce
-    table = slowdowns(asked, call, {what: traces}, seeds=arguments.seeds)
-    row = table.iloc[0]
-    summary = (
-        f"An all-reduce on {row.ranks:,} CPUs with the noise of {what} takes {row['median']:.3g}"
-        f" times as long as without ({row.low:.3g} to {row.high:.3g}, 95 % over {row.seeds} seeds)."
-    )
-    return Answer(summary, _rows(table))
 
 
 def whatif(arguments: SimpleNamespace) -> Answer:
