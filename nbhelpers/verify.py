@@ -130,8 +130,18 @@ def _stage(build: Path, stage: str, then: dict[str, str]) -> Iterator[Finding]:
 
 
 def _campaign(folder: Path) -> tuple[list[str], str]:
-    wrong = [*_wrong_records(folder), *broken_promises(folder)]
-    runs = read(folder / FILES[0])
+    """What is wrong with the records of a campaign, and how many runs there are."""
+    read_json(folder / "campaign.json")
+    records = {name: read(folder / name) for name in FILES}
+    wrong = [
+        f"{name}, line {one.line}: {one.what}"
+        for name, found in records.items()
+        for one in found.damage
+    ]
+    runs, series = records.values()
+    # a recorded campaign is shipped without series; a seal misses them
+    if list(folder.glob(f"{FILES[1]}*")):
+        wrong += _without_series(runs.rows, series.rows)
     fine = sum(row.get("status") == "ok" for row in runs.rows)
     found = f"{len(runs.rows)} runs, {fine} of them ok"
     if not runs.checked:
@@ -139,22 +149,16 @@ def _campaign(folder: Path) -> tuple[list[str], str]:
     else:
         sealed = (folder / SEAL).exists()
         found += "; sealed" if sealed else "; not sealed: measuring goes on"
-    return wrong, found
+    return [*wrong, *broken_promises(folder)], found
 
 
-def _wrong_records(folder: Path) -> Iterator[str]:
-    read_json(folder / "campaign.json")
-    runs, series = (read(folder / name) for name in FILES)
-    for name, records in zip(FILES, (runs, series), strict=True):
-        for one in records.damage:
-            yield f"{name}, line {one.line}: {one.what}"
-    if not list(folder.glob(f"{FILES[1]}*")):
-        return  # a recorded campaign is shipped without; a seal misses it
-    # A crash may leave the series of a run that was not recorded: only runs want theirs.
-    printed = {row["run"] for row in series.rows}
-    for row in runs.rows:
-        if row.get("series_values") and row["run"] not in printed and row["status"] == "ok":
-            yield f"run {row['run']} has no series"
+def _without_series(runs: list[dict], series: list[dict]) -> list[str]:
+    """Runs that printed values which are not there. A crash may leave the series of a run that was
+    not recorded: only runs want theirs.
+    """
+    printed = {row["run"] for row in series}
+    printing = [row for row in runs if row.get("series_values") and row["status"] == "ok"]
+    return [f"run {row['run']} has no series" for row in printing if row["run"] not in printed]
 
 
 def report(findings: list[Finding]) -> str:

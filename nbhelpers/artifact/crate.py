@@ -29,16 +29,13 @@ _PACKED = {".gz", ".xz", ".png", ".parquet", ".zip", ".pdf"}
 Member = tuple[str, dict[str, str]]  # a file of the zip, and what its crate says of it
 _WHEN = (1980, 1, 1, 0, 0, 0)  # the first that a zip can hold: its times say nothing
 # of what Python's own list of types lacks; the machine's is not asked
-_KINDS = mimetypes.MimeTypes()
-for _suffix, _kind in {
+_KINDS = {
     ".ipynb": "application/x-ipynb+json",
     ".gz": "application/gzip",
     ".xz": "application/x-xz",
     ".yml": "application/yaml",
     ".parquet": "application/vnd.apache.parquet",
-}.items():
-    _KINDS.encodings_map.pop(_suffix, None)
-    _KINDS.add_type(_kind, _suffix)
+}
 _READ_ME = """# A study of Noisebook, profile {profile}
 
 Open `paper/index.html` in a browser; it needs no network. To make the same tables again, without
@@ -141,7 +138,9 @@ def _add(archive: zipfile.ZipFile, name: str, content: bytes) -> Member:
         "name": path.name,
         "contentSize": str(len(content)),
         "sha256": hashlib.sha256(content).hexdigest(),
-        "encodingFormat": _KINDS.guess_type(name)[0] or "text/plain",
+        "encodingFormat": _KINDS.get(path.suffix)
+        or mimetypes.MimeTypes().guess_type(name)[0]
+        or "text/plain",
     }
 
 

@@ -124,7 +124,7 @@ def trace(arguments: SimpleNamespace) -> Answer:
     shown, config = _for_perfetto(study, traced), traced.config
     lines = [study.verdict("noise").sentence, "", traced.noise.head(12).round(4).to_string(), ""]
     lines += [f"the slowest run, for https://ui.perfetto.dev: {_relative(shown)}"] if shown else []
-    data = {"noise": _rows(traced.noise), "perfetto": shown, "config": None}
+    data: dict = {"noise": _rows(traced.noise), "perfetto": shown, "config": None}
     if config is None:
         lines += ["The slowest run suffered no more than the average: there is nothing to replay."]
         return _with_notes(lines, data, study.notes("traced"), study.folder)
