@@ -3,6 +3,7 @@
 Owns the page of a publication; `_joined` owns what stands in the tables, `_numbered` the index.
 """
 
+import re
 from collections import Counter
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
@@ -55,7 +56,7 @@ class Publication:
     def to_html(self) -> str:
         """The body of its page."""
         links = " · ".join(
-            f'<a href="#{table.name}">{escape(table.caption.split(":")[0].split(".")[0])}</a>'
+            f'<a href="#{table.name}">{escape(re.split("[:.,] ", table.caption)[0])}</a>'
             for table in self.tables
         )
         notes = Counter(note for table in self.tables for note in set(table.notes))
@@ -91,7 +92,8 @@ def _table_html(table: JoinedTable, shared: Collection[str]) -> str:
         for label, marks in table.drawings
     )
     notes = _notes_html(note for note in table.notes if note not in shared)
-    body = table_html(table.frame, why=" ".join(table.notes))
+    frame = table.frame.rename(columns={"published (published)": "published"})
+    body = table_html(frame, why=" ".join(table.notes))
     return (
         f'<figure class="noisebook publication" id="{table.name}">'
         f"<figcaption>{escape(table.caption)}</figcaption>{figures}{body}"

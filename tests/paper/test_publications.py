@@ -14,6 +14,7 @@ import pytest
 from nbhelpers.paper import write_paper
 from nbhelpers.paper._exports import macro_stem, write_numbers
 from nbhelpers.paper._publications import publications
+from nbhelpers.paper._typeset import _accuracy
 from nbhelpers.report import published_table, save_figure, save_table
 from nbhelpers.report.marks import figure_marks
 from nbhelpers.study import question
@@ -145,6 +146,25 @@ def test_the_same_study_gives_the_same_bytes_in_another_folder(build, tmp_path):
     assert [row[1] for row in content["verdicts"]["rows"]] == [str(one.cells) for one in papers]
     pdf = (build / "paper" / "paper.pdf").read_bytes()
     assert pdf.startswith(b"%PDF-") and b"CreationDate" not in pdf
+
+
+def test_the_pdf_has_table_7_with_interval_and_n_beside_the_published_error(build):
+    stage = build / "results" / "42-fairness"
+    anomaly = {"benchmark": "N-body", "model": "OMP", "config": "Rm", "trace": "#1"}
+    assert _accuracy(build / "results") == {}
+    raised = {"raised_percent": 3.35, "raised_low_percent": 1.94, "raised_high_percent": 4.65}
+    merges = pd.DataFrame([anomaly | raised | {"undisturbed_percent": 73.3, "runs": 15}])
+    save_table(merges, "merges", "Merges.", stage)
+    modes = [anomaly | {"mode": mode, "error_percent (published)": 3.8} for mode in ("raised", "x")]
+    save_table(pd.DataFrame(modes), "accuracy", "Accuracy.", stage)
+    shown = _accuracy(build / "results")
+    [row] = shown["rows"]
+    cells = dict(zip(shown["head"], row))
+    assert cells["raised (%)"].split() == ["3.4", "(1.9", "to", "4.7)"]
+    assert float(cells["published (%)"]) == 3.8 and cells["runs"] == "15"
+    assert cells["slices (%)"] == "–" and shown["caption"].startswith(
+        "Persson et al. 2025. Table 7"
+    )
 
 
 def digests(folder: Path) -> dict[str, str]:
