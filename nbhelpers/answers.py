@@ -204,14 +204,11 @@ class Answered:
         Name and title of the notebook.
     answer
         The `Answer`.
-    findings
-        Further sentences of its page.
     """
 
     stage: str
     question: str
     answer: Answer
-    findings: tuple[str, ...]
 
 
 def read_answer(path: Path) -> Answered:
@@ -237,8 +234,7 @@ def answered(content: dict[str, Any]) -> Answered:
     names = {part.name for part in fields(Answer)}
     known = {name: one for name, one in content["answer"].items() if name in names}
     known |= {name: math.nan for name in _NUMBERS if known.get(name) is None}
-    findings = tuple(content.get("findings", ()))
-    return Answered(content["stage"], content["question"], Answer(**known), findings)
+    return Answered(content["stage"], content["question"], Answer(**known))
 
 
 def read_answers(results: Path) -> list[Answered]:

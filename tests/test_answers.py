@@ -30,7 +30,7 @@ def test_an_answer_comes_back_from_disk(tmp_path):
     found = read_answer(written(tmp_path, REPLAY))
     assert found == read_answers(tmp_path)[0]
     assert (found.stage, found.question) == ("30-injection", "Is it as slow?")
-    assert found.findings == ("And **more**.",)
+    assert "And **more**." in (tmp_path / "30-injection" / "found.json").read_text()
     assert found.answer.number == "0.521 (0.5 to 0.55), n = 30 rounds"
     assert found.answer == REPLAY
 

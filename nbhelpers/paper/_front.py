@@ -3,11 +3,10 @@
 Owns which questions come first, and what stands on a card.
 """
 
-import math
 from html import escape
 from pathlib import Path
 
-from ..answers import CANNOT_TELL, NO, YES, Answer, Answered, read_answers, short_number
+from ..answers import CANNOT_TELL, NO, YES, Answer, Answered, read_answers
 from ..reading import read_json
 
 CSS = Path(__file__).with_name("paper.css")
@@ -24,12 +23,6 @@ FIRST = (
     "75-mpi-at-scale",
     "82-this-machine-at-scale",
 )
-_SHAPES = {  # colour and shape say the same
-    "yes": '<circle cx="7" cy="7" r="6" fill="#007a5a"/>',
-    "no": '<path d="M2 2L12 12M12 2L2 12" stroke="#b84a00" stroke-width="3.4"/>',
-    "unknown": '<path d="M7 1L13 7L7 13L1 7Z" fill="none" stroke="#666" stroke-width="2"/>',
-    "named": '<path d="M2 1L13 7L2 13Z" fill="#0072b2"/>',
-}
 _WORDS = {YES: "yes", NO: "no", CANNOT_TELL: "unknown"}
 
 
@@ -107,19 +100,11 @@ def kind_of(answer: Answer) -> str:
     return _WORDS.get(answer.answer, "named")
 
 
-def _word(answer: Answer) -> tuple[str, str]:
-    """The kind of an answer, and its word with the shape of the kind."""
-    kind = kind_of(answer)
-    shape = f'<svg width="14" height="14" aria-hidden="true">{_SHAPES[kind]}</svg>'
-    return kind, f"{shape}{escape(answer.word).replace('_', '_<wbr>')}"
-
-
 def _card(one: Answered, link: str) -> str:
     """Question, answer in a word and in a sentence, its number, the published one."""
     answer = one.answer
-    kind, word = _word(answer)
     said = "" if one.stage in SUMMARY else answer.sentence  # it stands above
-    number = f"{answer.quantity}: {_number(answer)}" if answer.number else ""
+    number = f"{answer.quantity}: {answer.number}" if answer.number else ""
     theirs = f"Published: {answer.published.replace(' et al.', '')}" if answer.published else ""
     lines = "".join(
         f'<p class="{name}">{escape(text)}</p>'
@@ -127,26 +112,16 @@ def _card(one: Answered, link: str) -> str:
         if text
     )
     return (
-        f'<article class="card {kind}">'
+        f'<article class="card {kind_of(answer)}">'
         f'<h2><a href="{escape(link)}">{escape(one.question)}</a></h2>'
-        f'<p class="word">{word}</p>{lines}</article>\n'
+        f'<p class="word">{escape(answer.word)}</p>{lines}</article>\n'
     )
 
 
 def _line(one: Answered, link: str) -> str:
-    kind, word = _word(one.answer)
     question = f'<a href="{escape(link)}">{escape(one.question)}</a>'
-    return f'<li class="{kind}">{question} <b>{word}.</b> {escape(one.answer.sentence)}</li>\n'
-
-
-def _number(answer: Answer) -> str:
-    """The number with interval and n in few words: a card is narrow."""
-    low, high = answer.low, answer.high
-    ends = f" ({short_number(low)}{'–' if low >= 0 else ' to '}{short_number(high)})"
-    count = f", n={answer.n} {answer.n_of}" if answer.n else ""
-    value = f"{short_number(answer.value)}\N{NO-BREAK SPACE}{answer.unit}".rstrip()
-    text = f"{value}{ends if math.isfinite(low + high) else ''}{count}"
-    return text.replace("-", "−")
+    said = f'<b class="word">{escape(one.answer.word)}.</b> {escape(one.answer.sentence)}'
+    return f'<li class="{kind_of(one.answer)}">{question} {said}</li>\n'
 
 
 def _machine(build: Path) -> str:

@@ -126,15 +126,18 @@ def _publication(name: str, record: dict, results: Path) -> Publication:
 
 
 def verdicts_table(papers: Iterable[Publication]) -> pd.DataFrame:
-    """How often each verdict stands in the tables of each publication.
+    """What each publication prints, numbers or claims, and how often each verdict stands in its
+    tables.
 
     Returns
     -------
-    `publication`, `published_cells`, and a column a verdict.
+    `publication`, `published_cells`, `numbered`, `with_a_place_here`, and a column a verdict.
     """
     counts = {}
     for paper in papers:
         verdicts = [one.frame["verdict"] for one in paper.tables if "verdict" in one.frame]
         found = pd.concat(verdicts or [pd.Series(dtype=str)]).replace("", None).value_counts()
-        counts[paper.short] = {"published_cells": paper.cells} | found.sort_index().to_dict()
+        known = {"published_cells": paper.cells, "numbered": len(paper.index)}
+        known |= {"with_a_place_here": (paper.index["ours"] != "").sum()}
+        counts[paper.short.partition(":")[0]] = known | found.sort_index().to_dict()
     return pd.DataFrame(counts).T.rename_axis("publication").fillna(0).astype(int).reset_index()

@@ -10,7 +10,7 @@ from typing import Any
 
 import pandas as pd
 
-from ..answers import Answered
+from ..answers import Answered, plain
 from ..files import write_atomically, write_json
 from ..report import Figure, Table
 from ..report._printed import printed
@@ -88,7 +88,7 @@ def _content(
 ) -> dict[str, Any]:
     records = {(one.folder.name, one.name): one for one in saved}
     tables = {
-        table.name: (table, f"{_name(paper)}. {table.caption}")
+        table.name: (table, f"{paper.short.partition(':')[0]}. {table.caption}")
         for paper in papers
         for table in paper.tables
     }
@@ -102,7 +102,7 @@ def _content(
         "summary": front.summary_text,
         "answers": [_answer(one, records) for one in front.answers],
         "questions": _cells(_questions(front.answers), "All questions and their answers."),
-        "verdicts": _cells(_verdicts(papers), "The five publications in this study."),
+        "verdicts": _cells(verdicts_table(papers), "The five publications in this study."),
         "tables": {name: part for name, part in shown.items() if part},
         "facts": _cells(facts, "The machine as stage 00 found it."),
     }
@@ -111,27 +111,21 @@ def _content(
 def _answer(one: Answered, records: Mapping[tuple[str, str], Figure | Table]) -> dict[str, Any]:
     answer, is_first = one.answer, one.stage in _RESULTS
     record = records.get((one.stage, answer.figure)) if is_first else None
-    return {
+    return plain(answer) | {
         "first": is_first,
         "question": one.question,
         "kind": kind_of(answer),
         "word": answer.word,
-        "sentence": answer.sentence,
-        "quantity": answer.quantity,
         "number": answer.number,
-        "published": answer.published,
         "figure": _figure(one.stage, record) if isinstance(record, Figure) else None,
         "table": _cells(record.frame, record.caption) if isinstance(record, Table) else None,
     }
 
 
 def _figure(stage: str, figure: Figure) -> dict[str, Any]:
-    return {
-        "file": f"figures/{stage}/{figure.name}.svg",
-        "caption": figure.caption,
-        "inches": figure.width_in,
-        "spans": figure.width_in > _COLUMN_IN,
-    }
+    known = {"caption": figure.caption, "inches": figure.width_in}
+    known |= {"spans": figure.width_in > _COLUMN_IN}
+    return known | {"file": f"figures/{stage}/{figure.name}.svg"}
 
 
 def _questions(answers: Iterable[Answered]) -> pd.DataFrame:
@@ -140,18 +134,6 @@ def _questions(answers: Iterable[Answered]) -> pd.DataFrame:
         for one in answers
     ]
     return pd.DataFrame(rows, columns=["page", "question", "answer", "number, 95 % interval and n"])
-
-
-def _verdicts(papers: Sequence[Publication]) -> pd.DataFrame:
-    table = verdicts_table(papers)
-    table["publication"] = [_name(paper) for paper in papers]
-    table.insert(2, "numbered", [len(paper.index) for paper in papers])
-    table.insert(3, "with_a_place_here", [int((one.index["ours"] != "").sum()) for one in papers])
-    return table
-
-
-def _name(paper: Publication) -> str:
-    return paper.short.partition(":")[0]
 
 
 def _accuracy(results: Path) -> dict[str, Any]:

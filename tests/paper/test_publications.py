@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import re
 import shutil
 from itertools import product
 from pathlib import Path
@@ -11,8 +10,9 @@ import matplotlib.pyplot as plt
 import pandas as pd
 import pytest
 
+from nbhelpers.answers import read_answers
 from nbhelpers.paper import write_paper
-from nbhelpers.paper._exports import macro_stem, write_numbers
+from nbhelpers.paper._exports import write_numbers
 from nbhelpers.paper._publications import publications
 from nbhelpers.paper._typeset import _accuracy
 from nbhelpers.report import published_table, save_figure, save_table
@@ -136,7 +136,7 @@ def test_the_same_study_gives_the_same_bytes_in_another_folder(build, tmp_path):
     shutil.copytree(build, other)
     first, second = (digests(write_paper(one).parent) for one in (build, other))
     assert first == second and len(first) > 30
-    assert {"paper.pdf", "numbers.tex", "persson2025.html"} <= set(first)
+    assert {"paper.pdf", "numbers.json", "persson2025.html"} <= set(first)
     assert "tables/40-mitigations/nbody.tex" in first
     kinds = ("pdf", "svg", "png", "csv")
     assert {f"figures/40-mitigations/drawn.{kind}" for kind in kinds} <= set(first)
@@ -175,18 +175,8 @@ def digests(folder: Path) -> dict[str, str]:
     }
 
 
-def test_the_numbers_are_macros_of_letters_and_a_list(build, tmp_path):
-    from nbhelpers.answers import read_answers
-
+def test_the_numbers_of_the_answers_are_a_list(build, tmp_path):
     write_numbers(read_answers(build / "results"), tmp_path)
-    lines = (tmp_path / "numbers.tex").read_text().splitlines()[1:]
-    shape = re.compile(r"\\newcommand\{\\nb[A-Za-z]+\}\{([^{}]|\\[a-z]+\{\}|\$[^$]*\$)*\}")
-    assert lines and all(shape.fullmatch(line) for line in lines), lines
-    names = [line.split("}")[0] for line in lines]
-    assert len(names) == len(set(names))
-    assert r"\newcommand{\nbMachineLow}{0.5}" in lines
-    assert r"\newcommand{\nbTraceCollectionUnit}{\%}" in lines
-    assert len({macro_stem(stage) for stage in STAGES}) == len(STAGES)
     numbers = json.loads((tmp_path / "numbers.json").read_text())
     assert [one["stage"] for one in numbers] == STAGES
     assert numbers[0]["high"] == 0.55 and numbers[0]["n"] == 30
