@@ -7,7 +7,6 @@ pages, 0.9 MB in a page. Plotly has 4.8 MB and links no views without a kernel; 
 
 import json
 from collections.abc import Mapping
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -261,20 +260,15 @@ class LinkedView:
         self.chart = chart
 
     def _repr_html_(self) -> str:
+        from vl_convert import javascript_bundle
+
         spec = json.dumps(self.chart.to_dict()).replace("</", "<\\/")
         beside = (Path(__file__).with_suffix(end) for end in (".css", ".js"))
         look, draw = (path.read_text("utf-8") for path in beside)
+        vega: str = javascript_bundle()  # type: ignore[call-arg]  # its stub asks for a snippet
+        vega = vega.replace("</script", "<\\/script")
         return (
             f'<div class="linked-view noisebook-wide"><style>{look}</style>'
-            f"<script>{_vega()}</script><div></div><script>{draw}"
+            f"<script>{vega}</script><div></div><script>{draw}"
             f"(document.currentScript.previousSibling, {spec})</script></div>"
         )
-
-
-@cache
-def _vega() -> str:
-    """Vega, Vega-Lite and Vega-Embed, in one piece."""
-    from vl_convert import javascript_bundle
-
-    bundle = javascript_bundle()  # type: ignore[call-arg]  # its stub asks for a snippet
-    return bundle.replace("</script", "<\\/script")

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Mapping
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pandas as pd
 
@@ -24,9 +24,6 @@ from .reading import read_json
 from .stage_line import stage_seconds
 from .stages import cells_digest
 from .study import NO_STAGES, PAPER, Study, notebook_files, question
-
-if TYPE_CHECKING:
-    from pandas.io.formats.style import Styler
 
 CONTENTS = "contents"
 _RECORD = ".copies.json"  # digests of the copies as they were made
@@ -114,7 +111,7 @@ def with_values(source: str, values: Mapping[str, Any]) -> str:
 # ---- contents ------------------------------------------------------------------------------------
 
 
-def contents(profile: str = "recorded") -> "Styler":
+def contents(profile: str = "recorded") -> "pd.io.formats.style.Styler":
     """What each notebook asks, what it answered, and how long it takes; for a notebook to show.
 
     Answers are those of build/PROFILE; of the recorded campaign also those that are shipped.

@@ -3,7 +3,6 @@
 import base64
 import html
 import io
-import threading
 from typing import TYPE_CHECKING
 
 from ..palette import names_as_they_are, second_channel
@@ -11,7 +10,6 @@ from ..palette import names_as_they_are, second_channel
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-DRAWING = threading.RLock()  # pyplot has one state for all threads
 _DPI = 130  # a dot a pixel of a page, at _LARGER
 _LARGER = 1.35  # than in print
 
@@ -31,13 +29,12 @@ def embedded(figure: "Figure", alternative: str) -> str:
 
     content = io.BytesIO()
     width_in = _LARGER * float(figure.get_size_inches()[0])
-    with DRAWING:
-        names_as_they_are()
-        second_channel(figure)
-        figure.set_dpi(_DPI)  # savefig would draw twice, the first time for the layout alone
-        made = {"metadata": {"Software": None}, "pil_kwargs": {"compress_level": 1}}
-        FigureCanvasAgg(figure).print_png(content, **made)
-        plt.close(figure)
+    names_as_they_are()
+    second_channel(figure)
+    figure.set_dpi(_DPI)  # savefig would draw twice, the first time for the layout alone
+    made = {"metadata": {"Software": None}, "pil_kwargs": {"compress_level": 1}}
+    FigureCanvasAgg(figure).print_png(content, **made)
+    plt.close(figure)
     data = base64.b64encode(content.getvalue()).decode()
     return (
         f'<img alt="{html.escape(alternative)}" style="width:{width_in:.2f}in;max-width:100%"'

@@ -412,8 +412,7 @@ class Session:
         """
         names = [one.id for one in self.options(metric)]
         tried = [name for name in names if name in self.pairs()]
-        chosen = [name for name in names if name == self.mitigation]
-        return next(iter([*chosen, *tried, *names]), "")
+        return next((name for name in [self.mitigation, *tried, *names] if name in names), "")
 
     def pairs(self, step: str = TRIAL) -> dict[str, tuple[pd.DataFrame, pd.DataFrame]]:
         """Untreated and treated runs, two or more, of each mitigation that was tried, by its id."""

@@ -3,7 +3,6 @@ its figures: a metric against the outcome, and distributions over each other.
 """
 
 import html
-from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -18,7 +17,7 @@ from ..outcomes import outcome_of
 from ..palette import CLASSES, COLUMN_IN, MARKERS, SIDES
 from ..report import figure_attribution
 from ..report.appearance import style
-from ..report.images import DRAWING, embedded
+from ..report.images import embedded
 from ..statistics import cell_statistics, compare
 from ..statistics.intervals import shortest_interval, values_held
 from .by_hand import when
@@ -60,13 +59,11 @@ def runs_html(session: Session, explanation: "Explanation") -> str:
     """How many runs there are and how they vary; their cutoff and tree; and beside these, where
     there is room, the metric that is looked at.
     """
-    parts = {"0 1 60em": cutoff_html(replace(session, node="", mitigation=""), explanation)}
-    parts["1 1 28em"] = factor_html(session, explanation)
-    beside = (
-        f'<div style="flex:{room};max-width:60em">{part}</div>' for room, part in parts.items()
-    )
-    grid = f'<div style="display:flex;flex-wrap:wrap;gap:0 2em">{"".join(beside)}</div>'
-    return _runs_in_words(replace(session, node="", mitigation=""), session.state) + grid
+    session = replace(session, mitigation="")  # changes nothing of it
+    every = replace(session, node="")
+    words, left = _runs_in_words(every, session.state), cutoff_html(every, explanation)
+    right = factor_html(session, explanation)
+    return f'{words}<div class="beside"><div>{left}</div><div>{right}</div></div>'
 
 
 @lru_cache(maxsize=4)
@@ -142,16 +139,15 @@ def claim_html(explanation: "Explanation") -> str:
     return f'<p style="line-height:1.4;max-width:60em">{text}</p>'
 
 
-@lru_cache(maxsize=4)  # another metric changes nothing of it
+@lru_cache(maxsize=4)
 def cutoff_html(session: Session, explanation: "Explanation") -> str:
     """The claim, the distribution with its cutoff and tree, and the factors: pale while no null
     claims them, without a tree where the null finds nothing.
     """
     is_open = not np.isfinite(explanation.p_value)
     tree = explanation.tree if is_open or explanation.found else None
-    with DRAWING:
-        figure = figure_attribution(replace(explanation, tree=tree), session.table)
-        shown = embedded(figure, f"Runs by {session.judged}, and tree")
+    figure = figure_attribution(replace(explanation, tree=tree), session.table)
+    shown = embedded(figure, f"Runs by {session.judged}, and tree")
     columns = _FACTORS if is_open else [*_FACTORS, "p_value"]
     first = explanation.factors[columns].head(MOST_FACTORS)
     factors = "" if first.empty else table_html(first)
@@ -171,6 +167,7 @@ def metrics_of(explanation: "Explanation") -> list[str]:
     return list(dict.fromkeys(explanation.features[place] for place in asked))
 
 
+@lru_cache(maxsize=4)
 def factor_html(session: Session, explanation: "Explanation") -> str:
     """The scatter plot of the metric that is looked at, and what is known of it."""
     metric = session.chosen(explanation)
@@ -192,13 +189,11 @@ def mitigations_html(session: Session, explanation: "Explanation") -> str:
     """The chosen mitigation, what it changed where it was tried, and all that were tried."""
     metric = session.chosen(explanation)
     name, tried = session.suggested(metric), session.tried()
+    none = "The null finds no factor, so no mitigation is suggested."
+    text = paragraph(f"No mitigation is known for {metric}." if metric else none)
     if name:
         text = mitigation_html(session, mitigations()[name])
         text += before_after_html(session, name, session.state)
-    elif metric:
-        text = paragraph(f"No mitigation is known for {metric}.")
-    else:
-        text = paragraph("The null finds no factor, so no mitigation is suggested.")
     if tried.empty:
         return text + paragraph("No mitigation was tried yet.")
     return f"{text}<h4>All that were tried</h4>{table_html(tried[_TRIED])}" + paragraph(
@@ -308,7 +303,7 @@ def figure_relation(runs: pd.DataFrame, metric: str, outcome: str, slow: pd.Seri
 
     drawn = _both(runs, metric, outcome)
     x, y, is_slow = drawn[metric], drawn[outcome], slow.reindex(drawn.index).eq(True)
-    with DRAWING, style():
+    with style():
         figure, axes = plt.subplots(figsize=(COLUMN_IN, 2.4), layout="none")
         figure.subplots_adjust(0.2, 0.18, 0.95, 0.97)
         if x.nunique() > 1:
@@ -334,7 +329,7 @@ def figure_densities(values: dict[str, np.ndarray], label: str) -> "Figure":
     import matplotlib.pyplot as plt
     import seaborn
 
-    with DRAWING, style():
+    with style():
         figure, axes = plt.subplots(figsize=(1.4 * COLUMN_IN, 2.2))
         for place, (name, one) in enumerate(values.items()):
             colour, label_n = SIDES[("baseline", "injected")[place]], f"{name} (n = {len(one)})"
@@ -349,9 +344,3 @@ def figure_densities(values: dict[str, np.ndarray], label: str) -> "Figure":
         axes.tick_params(axis="x", pad=10)
         figure.legend(loc="outside upper left", ncols=len(values))
     return figure
-
-
-STEPS: dict[str, Callable[[Session, "Explanation"], str]] = {
-    "2 Runs, cutoff and factor": runs_html,
-    "3 Mitigation": mitigations_html,
-}

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
@@ -27,20 +28,13 @@ from .recorded import FIRST, found_campaigns
 from .session import AGAIN, TRIAL, Session
 
 BEGIN, RUNS, MITIGATION = range(3)  # places of the tabs
-TITLES = ("1 Begin", *views.STEPS)
-DRAWN = dict(enumerate(views.STEPS.values(), RUNS))
+TITLES = ("1 Begin", "2 Runs, cutoff and factor", "3 Mitigation")
 WIDE = {"width": "90%"}
 # to choose from, or to begin from; {command} is what is measured
 BACKENDS = ("srun -n 1 {command}", "podman run --rm IMAGE {command}", "ssh NODE {command}")
 STEPS = 200  # of an arrow key, from the least to the largest
-# JupyterLab's own rules for tables do not reach into widgets; pages have theirs.
-LOOK = (
-    "<style>.jupyter-widgets .explorer{line-height:1.4}"
-    ".jupyter-widgets .explorer p{margin:.5em 0}"
-    ".jupyter-widgets .explorer table{border-collapse:collapse;font-variant-numeric:tabular-nums}"
-    ".jupyter-widgets .explorer :is(th,td){padding:.25em .7em;text-align:right}"
-    ".jupyter-widgets .explorer thead{border-bottom:1px solid}</style>"
-)
+# JupyterLab's own rules for tables do not reach into widgets; pages have theirs
+LOOK = Path(__file__).with_suffix(".css")
 
 
 class Workbench:
@@ -70,8 +64,8 @@ class Workbench:
         self.explanation: Any = None
         self.measuring: Measuring | None = None
         self._nothing = ""  # why there is nothing to explain
-        self._turn, self._searched = 0, 0  # of the last change; of the last null
-        self._is_filling = False
+        self._turn = 0  # of the last change
+        self._filler = 0  # the thread that fills in values
         self._computing = threading.Lock()
         self._null: threading.Thread | None = None
         self._waiting: SimpleQueue[Callable[[], object]] = SimpleQueue()
@@ -93,7 +87,7 @@ class Workbench:
         with suppress(RuntimeError):  # a script has none
             self._loop = asyncio.get_running_loop()
         self.said = ipywidgets.HTML()
-        self.shown = {step: ipywidgets.HTML() for step in DRAWN}
+        self.shown = {step: ipywidgets.HTML() for step in (RUNS, MITIGATION)}
         self.bar = ipywidgets.IntProgress(0, min=0, max=1, layout=WIDE)
         self.tabs = ipywidgets.Tab([ipywidgets.VBox(list(step)) for step in self._steps()])
         self.tabs.titles = TITLES
@@ -114,10 +108,7 @@ class Workbench:
         layers, session = here.index[here["available"]].tolist(), self.session
         row, put, button, choose, says = w.HBox, self._input, self._button, self._choose, self.said
         late: dict[str, Any] = {"layout": WIDE, "continuous_update": False}
-        typed: dict[str, Any] = {
-            "continuous_update": False,
-            "style": {"description_width": "initial"},
-        }
+        typed: dict[str, Any] = {"style": {"description_width": "initial"}}
         stop = button("stop", self._stop, "warning")
 
         self.campaign = put(w.Combobox, "recorded", self._open, **late)
@@ -164,8 +155,8 @@ class Workbench:
         made = kind(description=text, **look)
 
         def changed(one: dict[str, Any]) -> None:
-            if change and not (self._is_filling and self._is_owner()):
-                self._in_turn(partial(self._guarded, change, one["new"]))
+            if change and self._filler != threading.get_ident():
+                self._in_turn(change, one["new"])
 
         made.observe(changed, "value")
         return made
@@ -175,11 +166,11 @@ class Workbench:
 
         layout = {"width": "auto", "flex": "0 0 auto"}
         made = ipywidgets.Button(description=text, button_style=style, layout=layout)
-        made.on_click(lambda _: self._in_turn(partial(self._guarded, call)))
+        made.on_click(lambda _: self._in_turn(call))
         return made
 
-    def _guarded(self, call: Callable, *values: object) -> None:
-        """Do what was chosen; an error is shown in the steps that measure, open and save."""
+    def _guarded(self, call: Callable, *values: Any) -> None:
+        """An error is shown in the steps that measure, open and save."""
         try:
             call(*values)
         except NoisebookError as error:
@@ -190,12 +181,12 @@ class Workbench:
 
     @contextmanager
     def _filling(self) -> Iterator[None]:
-        """Changes in here, on the owner's thread, are not those of a person."""
-        self._is_filling = True
+        """Changes in here are not those of a person."""
+        self._filler = self._owner
         try:
             yield
         finally:
-            self._is_filling = False
+            self._filler = 0
 
     # ---- 1: open, or measure ----
 
@@ -221,16 +212,14 @@ class Workbench:
 
     def _measure(self, step: str) -> None:
         self._check_idle()
-        session = replace(
-            self._typed() if step == FIRST else self.session, rounds=self.rounds.value
-        )
+        session = self._typed() if step == FIRST else self.session
+        session = replace(session, rounds=self.rounds.value)
         session.workload  # noqa: B018  # says what is wrong with the command
         if session.folder != self.session.folder:
             self._change(session)
         self.session = session
         self._says("Starting; if another study measures, this waits for it.")
-        progress = lambda at: self._in_turn(partial(self._on_progress, at))  # noqa: E731
-        self.measuring = Measuring(session, step, progress)
+        self.measuring = Measuring(session, step, partial(self._in_turn, self._on_progress))
 
     def _measure_side(self, side: str) -> None:
         """One side of a mitigation by hand, as the machine is now."""
@@ -261,17 +250,14 @@ class Workbench:
         text = views.paragraph(f"{state}: {at.done} of at most {at.most} runs{says}")
         self.said.value = views.failed(at.error) if at.error else text
 
-    def _is_owner(self) -> bool:
-        return threading.get_ident() == self._owner
-
-    def _in_turn(self, call: Callable[[], object]) -> None:
+    def _in_turn(self, call: Callable, *values: Any) -> None:
         """On the owner's thread; from another one between cells, in the order of arrival: a figure
         that another thread has open would be shown beneath the cell that ends meanwhile.
         """
-        if self._is_owner():
-            call()
+        if threading.get_ident() == self._owner:
+            self._guarded(call, *values)
             return
-        self._waiting.put(call)
+        self._waiting.put(partial(self._guarded, call, *values))
         if self._loop and self._loop.is_running():
             self._loop.call_soon_threadsafe(self._catch_up)
 
@@ -309,15 +295,12 @@ class Workbench:
         self._change(**{"cutoff": None, "node": ""} | changed)
 
     def _change(self, session: Session | None = None, **changed: Any) -> None:
-        """Everything, from the runs on: at once a preview that claims nothing; when a step is seen,
-        the null follows from a thread, and that of the last change is shown.
+        """Everything, from the runs on: at once a preview that claims nothing; the null follows,
+        from a thread, and that of the last change is shown.
         """
         self.session = session = replace(session or self.session, **changed)
         self._turn += 1
         self.explanation, self._nothing = None, ""
-        for place, step in self.shown.items():  # nothing of other runs stays
-            if place != self.tabs.selected_index:
-                step.value = ""
         try:
             with self._filling():
                 self._fill()
@@ -327,20 +310,19 @@ class Workbench:
             self._nothing, self.nodes.children = views.failed(error), ()
             self.metric.options = self.mitigation.options = ()
         self._draw()
+        if not self._nothing:
+            null = (self._turn, self.session)
+            self._null = threading.Thread(target=self._compute_null, args=null, daemon=True)
+            self._null.start()
 
     def _compute_null(self, turn: int, session: Session) -> None:
         with self._computing:
-            if turn != self._turn:
-                return
-            try:
-                found, failed = session.explanation(), ""
-            except NoisebookError as error:
-                found, failed = None, views.failed(error)
-        self._in_turn(partial(self._show_null, turn, found, failed))
+            if turn == self._turn:
+                self._in_turn(self._show_null, turn, session.explanation())
 
-    def _show_null(self, turn: int, found: Any, failed: str) -> None:
+    def _show_null(self, turn: int, found: Any) -> None:
         if turn == self._turn:
-            self.explanation, self._nothing = found, failed
+            self.explanation = found
             self._draw()
 
     def settle(self) -> "Workbench":
@@ -389,28 +371,30 @@ class Workbench:
         self.least.value, self.most.value = (float(f"{end * step:.15g}") for end in ends)
 
     def _draw(self) -> None:
-        """The step that is seen."""
-        at = self.tabs.selected_index
+        """The runs, even unseen, so that a click on their tab waits for nothing; and the
+        mitigation if it is seen.
+        """
+        session, found = self.session, self.explanation
+        if self._nothing:
+            for step in self.shown.values():
+                step.value = self._nothing
+            return
         with self._filling():
-            session, found = self.session, self.explanation
-            if self._nothing:
-                for step in self.shown.values():
-                    step.value = self._nothing
-            elif found is not None and at in DRAWN:
-                if at == MITIGATION:
-                    metric = session.chosen(found)
-                    options = [(one.name, one.id) for one in session.options(metric)]
-                    self.session = session = replace(session, mitigation=session.suggested(metric))
-                    _offer(self.mitigation, options, session.mitigation)
-                    self.by_hand.layout.display = "" if session.is_by_hand else "none"
-                text = DRAWN[at](session, found)
-                self.shown[at].value = f'{LOOK}<div class="explorer">{text}</div>'
-                if at == RUNS:
-                    self._offer_metrics(views.metrics_of(found))
-                if self._searched != self._turn:
-                    self._searched, turn = self._turn, (self._turn, self.session)
-                    self._null = threading.Thread(target=self._compute_null, args=turn, daemon=True)
-                    self._null.start()
+            self._show(RUNS, views.runs_html(session, found))
+            self._offer_metrics(views.metrics_of(found))
+            text = ""
+            if self.tabs.selected_index == MITIGATION:
+                metric = session.chosen(found)
+                options = [(one.name, one.id) for one in session.options(metric)]
+                self.session = session = replace(session, mitigation=session.suggested(metric))
+                _offer(self.mitigation, options, session.mitigation)
+                self.by_hand.layout.display = "" if session.is_by_hand else "none"
+                text = views.mitigations_html(session, found)
+            self._show(MITIGATION, text)
+
+    def _show(self, step: int, text: str) -> None:
+        look = LOOK.read_text("utf-8")
+        self.shown[step].value = f'<style>{look}</style><div class="explorer">{text}</div>'
 
     def _offer_metrics(self, metrics: list[str]) -> None:
         """A button for each metric that the tree asks for."""
