@@ -13,7 +13,10 @@ from pathlib import Path
 import nbformat
 import pytest
 
+from nbhelpers.files import write_atomically
 from nbhelpers.machine import measuring
+from nbhelpers.stages import _made, whole_digests
+from nbhelpers.study import Study
 
 from .processes import run_python
 
@@ -107,6 +110,16 @@ def test_a_stage_runs_again_when_and_only_when_something_it_rests_on_changed(hou
         file.write("_CHANGED = 1\n")
     assert ran(house) == [first, second], "what both import changed"
     assert ran(house) == []
+
+
+def test_later_stages_rest_on_data_and_results_without_caches_and_what_is_for_the_paper(tmp_path):
+    stage, *names = STAGES[0], "results/{}/a.csv", "data/{}/runs/runs.jsonl"
+    others = "results/{0}/a.json results/{0}/a.png results/{0}/found.json data/{0}/.calls/calls.0"
+    for name in (*names, *others.split(), "notebooks/{}.ipynb", "stamps/{}.made"):
+        write_atomically(tmp_path / name.format(stage), "some text")
+    made = _made(Study(stage, "smoke", tmp_path))
+    assert set(made) == {name.format(stage) for name in names}
+    assert made.items() <= whole_digests(tmp_path, stage).items()
 
 
 @pytest.mark.timeout(120)
