@@ -24,7 +24,7 @@ from nbhelpers.attribution import explain, find_cutoff
 from nbhelpers.attribution.null import null_distribution
 from nbhelpers.attribution.screening import Screen
 from nbhelpers.attribution.search import Search, Table
-from nbhelpers.attribution.tree import fit
+from nbhelpers.attribution.tree import unfitted
 
 RUNS, COUNTERS = 200, 50
 
@@ -240,7 +240,10 @@ def benchmark_speed(options: argparse.Namespace, pool: ProcessPoolExecutor) -> N
         runs = pd.DataFrame(counters, columns=[f"c{number}" for number in range(50)]).assign(
             seconds=random.normal(1, 0.01, 1000) + 0.1 * slow
         )
-        tree = min(timed(lambda: fit(counters.astype(np.float32), slow)) for _ in range(5))
+        tree = min(
+            timed(lambda: unfitted(slow.size).fit(counters.astype(np.float32), slow))
+            for _ in range(5)
+        )
         screen = Screen(runs, "seconds", slow=slow)
         search = Search(Table.of(screen.columns.to_numpy(), []), screen.times, slow)
         actions = {

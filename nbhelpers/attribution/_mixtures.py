@@ -161,51 +161,12 @@ def deepest_valleys(
     return at, np.take_along_axis(depth, at[:, None], axis=1)[:, 0]
 
 
-def valley_to_cut(
-    density: np.ndarray, counts: np.ndarray, smallest: float, depth: float
-) -> tuple[int, int]:
-    """First and last bin of the bottom of the valley whose filling costs most likelihood.
-
-    Each local minimum of one mixture is filled from the lower of its two peaks until it is level;
-    only those no shallower than `depth` are looked at.
+def valley_to_cut(density: np.ndarray, at: int) -> tuple[int, int]:
+    """First and last bin of the bottom of the valley at this bin of one sample's density: there it
+    has hardly risen towards the lower peak.
     """
-    inner = density[1:-1]
-    turns = 1 + np.flatnonzero((inner <= density[:-2]) & (inner < density[2:]))
-    below = np.cumsum(counts)[turns] - counts[turns] / 2
-    enough = np.minimum(below, counts.sum() - below) >= smallest
-    costs = {}
-    for at in turns[enough]:
-        lower = min(density[:at].max(), density[at:].max())
-        if density[at] <= depth * lower:
-            costs[int(at)] = float(counts @ np.log(density / _filled(density, int(at))))
-    if not costs:
-        at = int(deepest_valleys(density[None], counts[None], smallest)[0][0])
-    else:
-        at = max(costs, key=lambda place: costs[place])
-    return _bottom(density, at)
-
-
-def _bottom(density: np.ndarray, at: int) -> tuple[int, int]:
-    """The stretch around a valley in which the density has hardly risen towards the lower peak."""
     lower = min(density[:at].max(), density[at:].max())
     above = density > density[at] + BOTTOM * (lower - density[at])
     first = at - int(above[:at][::-1].argmax())
     last = at + int(above[at:].argmax()) - 1
     return first, last
-
-
-def _filled(density: np.ndarray, valley: int) -> np.ndarray:
-    """The density without this valley: what the lower peak loses fills it; the mass stays."""
-    if density[:valley].max() > density[valley:].max():
-        return _filled(density[::-1], density.size - 1 - valley)[::-1]
-    peak = valley + int(density[valley:].argmax())
-    between = np.arange(density.size) >= valley
-    rising = between & (np.arange(density.size) < peak)
-    low, high = density[valley], density[:valley].max()
-    for _ in range(40):
-        level = (low + high) / 2
-        spare = np.maximum(density[:valley] - level, 0).sum()
-        need = np.maximum(level - density[rising], 0).sum()
-        low, high = (level, high) if spare > need else (low, level)
-    filled = np.where(between, density, np.minimum(density, level))
-    return np.where(rising, np.maximum(filled, level), filled)

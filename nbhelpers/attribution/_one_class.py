@@ -7,17 +7,14 @@ normal and the uniform, a plateau with soft edges, one-sided exponentials and he
 """
 
 from dataclasses import dataclass
-from itertools import product
 
 import numpy as np
 from scipy.special import gamma
 
 POWERS = np.array([0.6, 1.0, 1.5, 2.0, 3.0, 6.0, 24.0])
-# of the pooled samples, where the peak is looked for; the bulk is searched more closely
+# of the pooled samples, where the peak is looked for
 PEAKS = np.r_[0, 0.02, 0.05, np.arange(0.1, 0.95, 0.05), 0.95, 0.98, 1]
-REFINEMENTS = ((1.3, 0.5), (1.12, 0.25))  # factor of the powers, share of the distance of peaks
 SMALLEST_MOMENT = 1e-3  # a side without any run keeps a positive scale
-WIDEST_POWERS = 0.4, 60.0
 SUBDIVISIONS = 8  # of a bin, for its probability
 
 
@@ -49,21 +46,13 @@ class OneClass:
 
 
 def fit_one_class(counts: np.ndarray) -> OneClass:
-    """Fit the family to binned samples by likelihood: a grid of peaks and powers, then two closer.
+    """Fit the family to binned samples by likelihood: the best of all peaks and pairs of powers.
 
     Parameters
     ----------
     counts
         Array of S samples × bins.
     """
-    fitted, step = _on_grid(counts)
-    for factor, share in REFINEMENTS:
-        fitted = _refined(counts, fitted, factor, share * step)
-    return fitted
-
-
-def _on_grid(counts: np.ndarray) -> tuple[OneClass, np.ndarray]:
-    """The best of all peaks and pairs of powers, and the distance between peaks there."""
     peaks = _peaks(counts)
     moments = _moments(counts, peaks)
     sides = (POWERS[:, None, None], POWERS[:, None])
@@ -74,13 +63,12 @@ def _on_grid(counts: np.ndarray) -> tuple[OneClass, np.ndarray]:
     rows = np.arange(len(counts))
     first, second, third = np.unravel_index(best, likelihood.shape[1:])
     chosen = [np.broadcast_to(scale, likelihood.shape) for scale in scales]
-    fitted = OneClass(
+    return OneClass(
         flat[rows, best],
         peaks[third],
         np.stack([POWERS[first], POWERS[second]], axis=1),
         np.stack([scale[rows, first, second, third] for scale in chosen], axis=1),
     )
-    return fitted, np.gradient(peaks)[third]
 
 
 def _peaks(counts: np.ndarray) -> np.ndarray:
@@ -132,45 +120,3 @@ def _likelihood(
     total = widths[0] * scales[0] + widths[1] * scales[1]
     falls = left / scales[0] ** powers[0] + right / scales[1] ** powers[1]
     return -sizes * (np.log(total) + falls), scales
-
-
-def _refined(counts: np.ndarray, fitted: OneClass, factor: float, distance: np.ndarray) -> OneClass:
-    """The best of the neighbours of each sample's fit: both powers and the peak, up and down."""
-    sizes = counts.sum(axis=1)
-    moves = factor ** np.array([-1, 0, 1])
-    powers = np.clip(fitted.powers[:, None] * moves[:, None], *WIDEST_POWERS)
-    best = fitted
-    for move in (-1, 0, 1):
-        peak = fitted.peak + move * distance
-        left, right = _moments_of(counts, peak, powers)
-        for one, two in product(range(3), range(3)):
-            sides = powers[:, one, 0], powers[:, two, 1]
-            likelihood, scales = _likelihood(sizes, left[:, one], right[:, two], sides)
-            best = _better(
-                best,
-                OneClass(likelihood, peak, np.stack(sides, axis=1), np.stack(scales, axis=1)),
-            )
-    return best
-
-
-def _moments_of(counts: np.ndarray, peak: np.ndarray, powers: np.ndarray) -> list[np.ndarray]:
-    """The same of each sample's own peak and powers (sample × power × side): sample × power."""
-    offsets = np.arange(counts.shape[1]) + 0.5 - peak[:, None]
-    logs = np.log(np.maximum(np.abs(offsets), 1e-9))
-    moments = []
-    for side, inside in enumerate((offsets < 0, offsets >= 0)):
-        weights = counts * inside / counts.sum(axis=1, keepdims=True)
-        powered = np.exp(powers[:, :, side, None] * logs[:, None])
-        moments.append(np.maximum(np.einsum("sb,spb->sp", weights, powered), SMALLEST_MOMENT))
-    return moments
-
-
-def _better(first: OneClass, second: OneClass) -> OneClass:
-    """The fit of higher likelihood of each sample."""
-    wins = second.log_likelihood > first.log_likelihood
-    return OneClass(
-        np.where(wins, second.log_likelihood, first.log_likelihood),
-        np.where(wins, second.peak, first.peak),
-        np.where(wins[:, None], second.powers, first.powers),
-        np.where(wins[:, None], second.scales, first.scales),
-    )

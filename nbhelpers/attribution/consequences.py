@@ -25,43 +25,28 @@ RISES = 2  # standard errors from which a total is asked why it rises
 FEWEST_COUNTED = 6  # runs with a count, and without, from which its beginning is looked for
 CHANCE = 0.01  # that the largest of that many samples is beyond, in any of the columns
 QUANTILES = (np.arange(200) + 0.5) / 200  # of the run times, for the typical other run
-FIXED_WORK = "fixed work over the run time: the rate falls because the run is longer"
-(
-    USABLE,
-    BOTH,
-    RATE_USED,
-    TOTAL_USED,
-    FIXED,
-    IN_OTHER_UNITS,
-    ON_THE_LINE,
-    OFF_THE_LINE,
-    FALLS,
-    ROUNDED,
-    FROM_A_LIMIT,
-    EXTREME,
-) = range(12)
-REASONS = {
-    BOTH: (
-        "its total rises and its rate falls, as a longer run alone would have it: as the run time"
-        " to the power {power:.2f} ({within:.2f} ± {error:.2f} among the fast runs)"
-    ),
-    RATE_USED: "a total that grows with the run time: {rate} is used",
-    TOTAL_USED: FIXED_WORK + ": {name} is used",
-    FIXED: FIXED_WORK,
-    IN_OTHER_UNITS: "a consequence: follows the run time itself",
-    ON_THE_LINE: (
-        "a consequence: grows as the run time to the power {power:.2f} ({within:.2f} ±"
-        " {error:.2f} among the fast runs)"
-    ),
-    OFF_THE_LINE: "{name} is used: in slow runs it leaves the line of the fast ones",
-    FALLS: (
-        "a consequence: constant work over the run time to the power {power:.2f} ({within:.2f} ±"
-        " {error:.2f} among the fast runs)"
-    ),
-    ROUNDED: "a consequence: in each run a multiple of the run time, rounded",
-    FROM_A_LIMIT: "a consequence: counts what the run is longer than a limit that slow runs pass",
-    EXTREME: "a consequence, as far as can be told: the largest of more samples is as much larger",
-}
+# what became of a column: the reason why it is not searched
+USABLE = ""
+FIXED = "fixed work over the run time: the rate falls because the run is longer"
+BOTH = (
+    "its total rises and its rate falls, as a longer run alone would have it: as the run time"
+    " to the power {power:.2f} ({within:.2f} ± {error:.2f} among the fast runs)"
+)
+RATE_USED = "a total that grows with the run time: {rate} is used"
+TOTAL_USED = FIXED + ": {name} is used"
+IN_OTHER_UNITS = "a consequence: follows the run time itself"
+ON_THE_LINE = (
+    "a consequence: grows as the run time to the power {power:.2f} ({within:.2f} ±"
+    " {error:.2f} among the fast runs)"
+)
+OFF_THE_LINE = "{name} is used: in slow runs it leaves the line of the fast ones"
+FALLS = (
+    "a consequence: constant work over the run time to the power {power:.2f} ({within:.2f} ±"
+    " {error:.2f} among the fast runs)"
+)
+ROUNDED = "a consequence: in each run a multiple of the run time, rounded"
+FROM_A_LIMIT = "a consequence: counts what the run is longer than a limit that slow runs pass"
+EXTREME = "a consequence, as far as can be told: the largest of more samples is as much larger"
 
 
 class Forms:
@@ -70,8 +55,8 @@ class Forms:
     def __init__(self, columns: pd.DataFrame, times: np.ndarray, slow: np.ndarray):
         self.names = [str(name) for name in columns]
         self.columns, self.values, self.times, self.slow = columns, columns.to_numpy(), times, slow
-        self.codes = np.zeros(self.values.shape[1], int)
-        self._jumps = np.zeros(self.codes.size, bool)
+        self.why = np.full(self.values.shape[1], USABLE, object)
+        self._jumps = np.zeros(self.why.size, bool)
         place = {name: number for number, name in enumerate(self.names)}
         rates = [name for name in self.names if name.endswith(RATE)]
         both = [name for name in rates if name.removesuffix(RATE) in place]
@@ -86,12 +71,11 @@ class Forms:
         """The reason of each column that cannot be used."""
         found = {}
         for name, number in zip(self.columns, np.arange(len(self.names)), strict=True):
-            if self.codes[number] == USABLE:
+            if self.why[number] == USABLE:
                 continue
             stem = str(name).removesuffix(RATE)
             power, within, error = self.power.get(int(number), (np.nan,) * 3)
-            words = REASONS[self.codes[number]]
-            found[name] = words.format(
+            found[name] = self.why[number].format(
                 name=stem, rate=stem + RATE, power=power, within=within, error=error
             )
         return found
@@ -111,8 +95,8 @@ class Forms:
         self._judge_rest()
         self._judge_counts()
         self._judge_extremes()
-        follow = _followers(self.values, self.times) & np.isin(self.codes, (USABLE, ON_THE_LINE))
-        self.codes[follow & ~self._jumps] = IN_OTHER_UNITS
+        follow = _followers(self.values, self.times) & np.isin(self.why, (USABLE, ON_THE_LINE))
+        self.why[follow & ~self._jumps] = IN_OTHER_UNITS
 
     def _judge_pairs(self) -> None:
         of_rate, of_total = self.strengths[self.rate], self.strengths[self.total]
@@ -123,22 +107,22 @@ class Forms:
         both = (of_rate < 0) & (of_total > 0)
         by_rate = ~both & (np.abs(of_rate) <= np.abs(of_total))
         rises = (of_total > RISES) & ~(longer & (of_rate > RISES)) & beside
-        self.codes[self.total[by_rate]] = RATE_USED
-        self.codes[self.rate[~both & ~by_rate]] = TOTAL_USED
+        self.why[self.total[by_rate]] = RATE_USED
+        self.why[self.rate[~both & ~by_rate]] = TOTAL_USED
         for places in (self.rate, self.total):
-            self.codes[places[both]] = BOTH
-            self.codes[places[by_rate & longer & (of_rate > RISES)]] = ON_THE_LINE
+            self.why[places[both]] = BOTH
+            self.why[places[by_rate & longer & (of_rate > RISES)]] = ON_THE_LINE
         leaves = rises & (both | (by_rate & small))
-        self.codes[self.total[leaves]] = USABLE
-        self.codes[self.rate[leaves]] = OFF_THE_LINE
+        self.why[self.total[leaves]] = USABLE
+        self.why[self.rate[leaves]] = OFF_THE_LINE
 
     def _judge_rates(self) -> None:
         """Rates whose totals are not in the table."""
         totals = self.values[:, self.alone] * self.times[:, None]
         of_rate, of_total = self.strengths[self.alone], self.scaled @ standard_ranks(totals)
-        self.codes[self.alone[(of_rate < -1) & ~(of_total < -CLEAR)]] = FIXED
+        self.why[self.alone[(of_rate < -1) & ~(of_total < -CLEAR)]] = FIXED
         longer, _ = self._line(totals, self.alone)
-        self.codes[self.alone[(of_rate > RISES) & longer]] = ON_THE_LINE
+        self.why[self.alone[(of_rate > RISES) & longer]] = ON_THE_LINE
 
     def _judge_rest(self) -> None:
         """Totals whose rates are not in the table, as far as they can be told from levels; and
@@ -157,8 +141,8 @@ class Forms:
         counts = (values == np.round(values)).all(axis=0) & ~falls
         law = np.array([self.power[place] for place in alone])
         tight = (self._correlation > TIGHT) & (law[:, 0] > 1 / PROPORTION)
-        self.codes[alone[longer & (counts | tight)]] = ON_THE_LINE
-        self.codes[alone[longer & tight & falls]] = FALLS
+        self.why[alone[longer & (counts | tight)]] = ON_THE_LINE
+        self.why[alone[longer & tight & falls]] = FALLS
 
     def _judge_counts(self) -> None:
         """Whole numbers that the run time alone gives, with the rates of them."""
@@ -170,7 +154,7 @@ class Forms:
         for place in places.tolist():
             code = _of_time(self.values[:, place], self.times)
             if code != USABLE:
-                self.codes[[place, rates.get(place, place)]] = code
+                self.why[[place, rates.get(place, place)]] = code
 
     def _judge_extremes(self) -> None:
         """The largest of as many samples as a run is long, whatever is sampled: a run of t seconds
@@ -190,8 +174,8 @@ class Forms:
         follows = np.sqrt(12) * (rows @ larger)[:, None]
         # neither beyond chance with what follows from the length, nor within it without
         open_ = ((seen - follows).max(axis=0) <= enough) & ((seen + follows).max(axis=0) > enough)
-        open_ &= (seen.max(axis=0) > RISES) & (self.codes[places] == USABLE)
-        self.codes[places[open_]] = EXTREME
+        open_ &= (seen.max(axis=0) > RISES) & (self.why[places] == USABLE)
+        self.why[places[open_]] = EXTREME
 
     def _line(self, totals: np.ndarray, *places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Which totals a longer run alone explains, and which leave the line."""
@@ -208,7 +192,7 @@ class Forms:
         return law.consequences(), law.jumps() & (totals.min(axis=0) >= 0)
 
 
-def _of_time(counts: np.ndarray, times: np.ndarray) -> int:
+def _of_time(counts: np.ndarray, times: np.ndarray) -> str:
     """ROUNDED or FROM_A_LIMIT, if these counts are no more than that; else USABLE."""
     if counts.min() < 0 or (counts != np.round(counts)).any():
         return USABLE
@@ -304,7 +288,7 @@ class PowerLaw:
         noise = _squared_error(relative[slow]) / ratios**2 + _squared_error(relative[fast])
         self.across = np.log(ratios) / longer
         self.across_error = np.sqrt(noise) / longer
-        self.correlation = _correlations(relative, logs)
+        self.correlation = correlations(relative, logs)
 
     def verdicts(self) -> np.ndarray:
         """LINE, JUMP or UNKNOWN, for each total."""
@@ -342,7 +326,8 @@ def _squared_error(relative: np.ndarray) -> np.ndarray:
     return relative.var(axis=0, ddof=1 if len(relative) > 1 else 0) / len(relative)
 
 
-def _correlations(relative: np.ndarray, logs: np.ndarray) -> np.ndarray:
-    centred, values = logs - logs.mean(), relative - relative.mean(axis=0)
+def correlations(columns: np.ndarray, numbers: np.ndarray) -> np.ndarray:
+    """Pearson's r of each column with n numbers; 0 for one that does not vary."""
+    centred, values = numbers - numbers.mean(), columns - columns.mean(axis=0)
     lengths = np.sqrt((centred @ centred) * (values**2).sum(axis=0))
     return centred @ values / np.maximum(lengths, 1e-300)

@@ -4,18 +4,19 @@ none.
 Owns the explanation. The choice of columns is in `screening`, the search in `search`, its p-value
 in `null`, the ranked factors in `factors`, the tree in `tree`, the words in `_words`.
 
-Of the held-out recorded causes it names 17 of 27, and something in 4 of 44 tables
-without one. The strongest rank correlation among its columns, with Bonferroni's correction, names
-15 and 7; without a test 22 and 44 (benchmarks/known_causes/bench.py --half held-out). That
-correlation without the judgement of consequences names a cause in 331 of 500 tables that have none,
-this in 3; of 220 that have one 113 and 152 rightly (benchmarks/attribution_structure.py --first
-7000). Of ten structures that were written after the code, it names something in 10 of 1,000 tables
-(95 % bound 1.7 %; at most 4 of 100 of one structure), that correlation in 273 (the same, `unseen`).
+Of the held-out recorded causes it names 16 of 27, and something in 4 of 44 tables without one. The
+strongest rank correlation among its columns, with Bonferroni's correction, names 15 and 7; without
+a test 22 and 44 (benchmarks/known_causes/bench.py --half held-out). That correlation without the
+judgement of consequences names a cause in 331 of 500 tables that have none, this in 3; of 220 that
+have one 113 and 152 rightly (benchmarks/attribution_structure.py --first 7000). Of ten structures
+that were written after the code, it names something in 10 of 1,000 tables (95 % bound 1.7 %; at
+most 4 of 100 of one structure), that correlation in 273 (the same, `unseen`).
 """
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -97,7 +98,7 @@ class Explanation:
     found: bool = False
     p_value: float = np.nan
     factors: pd.DataFrame = field(default_factory=partial(pd.DataFrame, columns=FACTOR_COLUMNS))
-    tree: object | None = None
+    tree: Any = None
     features: list[str] = field(default_factory=list)
     accuracy: float = np.nan
     accuracy_interval: tuple[float, float] = np.nan, np.nan
@@ -245,21 +246,15 @@ def _labels(
     higher_is_better: bool,
 ) -> tuple[Cutoff, pd.Series, float]:
     """The cutoff, which runs are slow, and the threshold used."""
-    used = _as_cutoff(values, cutoff, seed, higher_is_better)
+    if cutoff is None:
+        used = find_cutoff(values, seed, higher_is_better)
+    else:
+        why = "The cutoff was chosen by the user."
+        used = Cutoff(float(cutoff), "given", 0.0, why, higher_is_better)
+        used = replace(used, share_slow=float(used.slow(values).mean()))
     threshold = used.value if used.value is not None else _worst_quarter(values, higher_is_better)
     slow = values < threshold if higher_is_better else values > threshold
     return used, pd.Series(slow, index=runs.index, name="slow"), threshold
-
-
-def _as_cutoff(
-    values: np.ndarray, cutoff: float | None, seed: int, higher_is_better: bool
-) -> Cutoff:
-    if cutoff is None:
-        return find_cutoff(values, seed, higher_is_better)
-    found = Cutoff(
-        float(cutoff), "given", 0.0, "The cutoff was chosen by the user.", higher_is_better
-    )
-    return replace(found, share_slow=float(found.slow(values).mean()))
 
 
 def _time_order(values: np.ndarray, slow: np.ndarray, seed: int) -> TimeOrder:
@@ -325,7 +320,8 @@ def _judged(start: Explanation, seen: Grouped, seed: int, permutations: int) -> 
         result = replace(result, p_value=null.p_value, found=found, surrogates=null.surrogates)
         if not found:
             return result
-    tree = trees.fit(seen.led_values, seen.slow) if seen.groups else None
+    new = trees.unfitted(seen.slow.size)
+    tree = new.fit(seen.led_values, seen.slow) if seen.groups else None
     return replace(result, tree=tree, factors=factor_table(seen, null))
 
 

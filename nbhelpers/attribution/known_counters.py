@@ -9,7 +9,6 @@ import fnmatch
 import os
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import Any
 
 from ..places import knowledge, shipped
 from ..reading import read_yaml
@@ -48,7 +47,7 @@ def known_names(list_name: str) -> frozenset[str]:
     (True, True)
     """
     path = shipped() / "data" / "knowledge" / "columns.yml"
-    return frozenset(_rows(path, "columns")[list_name])
+    return frozenset(read_yaml(path, "columns", fast=True)[list_name])
 
 
 @lru_cache(MOST_REMEMBERED)
@@ -62,15 +61,12 @@ def _found(name: str, chosen: str | None) -> str | None:
 def _kinds(chosen: str | None) -> dict[str, str]:
     """Kind of each counter, or family of counters, of the knowledge that was chosen."""
     folder = Path(chosen) if chosen else knowledge()
-    factors = [row for path in (folder / "factors").glob("*.yml") for row in _rows(path, "factors")]
+    files = (folder / "factors").glob("*.yml")
+    factors = [row for path in files for row in read_yaml(path, "factors", fast=True)]
     found = {pattern: "total" for row in factors for pattern in row["metrics"]}
     for path in sorted((folder / "metrics").glob("*.yml")):
-        layer = _rows(path, "metric layer")
+        layer = read_yaml(path, "metric layer", fast=True)
         described = [metric for source in layer["sources"] for metric in source["metrics"]]
         described += layer.get("derived", ())
         found |= {metric["id"]: metric.get("kind", "total") for metric in described}
     return found
-
-
-def _rows(path: Path, what: str) -> Any:
-    return read_yaml(path, what, fast=True)

@@ -5,7 +5,7 @@ undisturbed tables plain shuffles "explain" 8, circular shifts 5, these rearrang
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 from typing import Any
@@ -230,7 +230,7 @@ def _nulls(search: Search, order: TimeOrder, random: np.random.Generator) -> lis
         _Kind(
             "random phases of what is left without beats and drift",
             lambda count: phase_orders(_signal(inside, search), count, random),
-            search.table.flattened(*left),
+            replace(search.table, ranks=flattened(search.table.ranks, *left)),
             inside,
             float(np.sqrt(size / max(size - 2 * frequencies.size - windows[-1] - 1, size / 4))),
         ),

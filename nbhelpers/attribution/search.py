@@ -6,8 +6,7 @@ p-value is owned by `null`.
 
 import copy
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import betainc
@@ -56,10 +55,6 @@ class Table:
             widths - 1,
             (levels > 0).sum(axis=0),
         )
-
-    def flattened(self, *order: Any) -> "Table":
-        """Take out of the columns what the order has to do with the outcome (see `flattened`)."""
-        return replace(self, ranks=flattened(self.ranks, *order))
 
 
 def flattened(

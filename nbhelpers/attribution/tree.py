@@ -36,11 +36,6 @@ def unfitted(size: int, seed: int = 0) -> DecisionTreeClassifier:
     )
 
 
-def fit(values: np.ndarray, slow: np.ndarray) -> DecisionTreeClassifier:
-    """Fit the tree to columns (n × k) and labels (n booleans, some True and some False)."""
-    return unfitted(slow.size).fit(values, slow)
-
-
 def held_out(values: np.ndarray, slow: np.ndarray, seed: int) -> np.ndarray:
     """Predict each run by a tree that has not seen it: five folds with their share of slow runs."""
     folds = min(FOLDS, int(slow.sum()), int((~slow).sum()))

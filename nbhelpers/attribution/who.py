@@ -14,6 +14,7 @@ from scipy.stats import mannwhitneyu
 
 from ..account.owners import COMPUTED, SAME_CALLS
 from ..account.path import PROGRAM
+from .consequences import correlations
 from .cutoff import find_cutoff
 from .known_counters import known_names
 
@@ -239,7 +240,7 @@ def who_took_it(
     named = of_trace.to_numpy() & varies
     if named.any():
         ms = values.loc[:, named].to_numpy()
-        table.loc[named, "p_value"] = _p_values(lambda c: _correlations(ms, c), costs, chance)
+        table.loc[named, "p_value"] = _p_values(lambda c: correlations(ms, c), costs, chance)
     if (~of_trace).any():
         ranked = ranks.loc[:, ~of_trace.to_numpy()].to_numpy()
         apart = _p_values(lambda slow: np.abs(_above(ranked, slow) - 0.5), slow_, chance)
@@ -264,13 +265,6 @@ def _p_values(
     of_runs = np.asarray(of_runs)
     draws = np.array([each(chance.permutation(of_runs)).max() for _ in range(_REPEATS)])
     return (1 + (draws >= each(of_runs)[:, None] - 1e-12).sum(axis=1)) / (1 + _REPEATS)
-
-
-def _correlations(values: np.ndarray, costs: np.ndarray) -> np.ndarray:
-    """Pearson's r of each column with the costs."""
-    apart = values - values.mean(axis=0)
-    scale = np.sqrt((apart**2).sum(axis=0) * ((costs - costs.mean()) ** 2).sum())
-    return (costs - costs.mean()) @ apart / scale
 
 
 def best_first(table: pd.DataFrame, explains: float) -> pd.DataFrame:

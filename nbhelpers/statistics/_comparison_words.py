@@ -55,7 +55,8 @@ def _sentence(name: str, table: pd.DataFrame, pair: "Pair", judged: Judgement) -
             f"No difference of the {label} is shown: {_change(row.ratio)}, {interval}{counts}"
             f"{_forecast(judged)}."
         )
-    return f"The {label} is {abs(row.ratio - 1):.1%} {_word(row)}, {interval}{counts}."
+    word = "lower" if row.ratio < 1 else "higher"
+    return f"The {label} is {abs(row.ratio - 1):.1%} {word}, {interval}{counts}."
 
 
 def _far_runs_sentence(row: pd.Series, judged: Judgement) -> str:
@@ -65,10 +66,6 @@ def _far_runs_sentence(row: pd.Series, judged: Judgement) -> str:
         f" can make that of the coefficient of variation, {_change(row.ratio)}, 95 % interval"
         f" {_change(row.low)} to {_change(row.high)}."
     )
-
-
-def _word(row: pd.Series) -> str:
-    return "lower" if row.ratio < 1 else "higher"
 
 
 def _p(judged: Judgement) -> str:

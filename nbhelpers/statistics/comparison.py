@@ -5,13 +5,12 @@ Owns the comparison of two sets of runs; the resampling is in `intervals`.
 """
 
 from dataclasses import dataclass, field, replace
-from typing import TypeGuard
 
 import numpy as np
 import pandas as pd
 
 from ..errors import InputError
-from ..outcomes import COST, Outcome, outcome_of, with_cost
+from ..outcomes import COST, outcome_of, with_cost
 from ._comparison_words import shown, trimmed_sentence, verdict_text
 from .claims import MARGIN, Claim, Judgement, judge
 from .contrast import interval_evidence, mean_contrast, variation_contrast
@@ -22,6 +21,7 @@ from .intervals import (
     as_values,
     bootstrap_interval,
     bootstrap_ratio,
+    finite,
     percentile_interval,
     resample_rounds,
 )
@@ -133,22 +133,21 @@ def compare(
     >>> compare(before, after).better
     'better'
     """
-    judged = _outcome_of(before, outcome)
+    old = _as_table(before, outcome or "seconds")
+    judged = outcome_of(old, outcome)
     higher = judged.higher_is_better if higher_is_better is None else higher_is_better
-    if isinstance(before, pd.DataFrame) and isinstance(after, pd.DataFrame):
-        before, after = same_epochs(before, after)
-    pair = Pair.of(before, after, judged.name)
+    old, new = same_epochs(old, _as_table(after, judged.name))
+    pair = Pair.of(old, new, judged.name)
     table = pair.table(seed)
     found = pair.judged(table, margin)
     trimmed = trimmed_sentence(table, pair, found["mean"], found["trimmed"])
-    in_turn = _measured_in_turn(before, after)
     return Comparison(
         table=table,
-        verdict=verdict_text(pair, table, found, trimmed, in_turn),
+        verdict=verdict_text(pair, table, found, trimmed, _measured_in_turn(old, new)),
         outcome=judged.name,
         rounds=len(pair.rounds),
         better=_better(shown(found["mean"], table.loc["mean"]), higher),
-        measured_in=_shared_rounds(before, after),
+        measured_in=_shared_rounds(old, new),
         by_trimmed=trimmed,
         judged=found,
     )
@@ -182,27 +181,22 @@ def compare_costs(before: pd.DataFrame, after: pd.DataFrame, seed: int = 0) -> C
     )
 
 
-def _outcome_of(runs: object, outcome: str | None) -> Outcome:
-    if isinstance(runs, pd.DataFrame):
-        return outcome_of(runs, outcome)
-    return Outcome(outcome or "seconds")
+def _as_table(runs: object, outcome: str) -> pd.DataFrame:
+    """A runs table as it is; bare values as the column of the outcome."""
+    return runs if isinstance(runs, pd.DataFrame) else pd.DataFrame({outcome: finite(runs)})
 
 
-def _shared_rounds(before: object, after: object) -> str:
+def _shared_rounds(before: pd.DataFrame, after: pd.DataFrame) -> str:
     """Numbers of the rounds that hold both, neighbours as a range."""
-    if not (_has_column(before, "round") and _has_column(after, "round")):
-        return ""
     numbers = _rounds_of_both(before, after).astype(int)
     parts = np.split(numbers, np.flatnonzero(np.diff(numbers) > 1) + 1) if numbers.size else []
     return ", ".join(f"{part[0]}-{part[-1]}" if part.size > 1 else str(part[0]) for part in parts)
 
 
-def _has_column(runs: object, name: str) -> TypeGuard[pd.DataFrame]:
-    return isinstance(runs, pd.DataFrame) and name in runs
-
-
 def _rounds_of_both(before: pd.DataFrame, after: pd.DataFrame) -> np.ndarray:
-    return np.intersect1d(before["round"].dropna(), after["round"].dropna())
+    """Numbers of the rounds that hold runs of both, none where a table has no rounds."""
+    rounds = (side["round"].dropna() if "round" in side else [] for side in (before, after))
+    return np.intersect1d(*rounds)
 
 
 @dataclass(frozen=True, eq=False)
@@ -216,15 +210,14 @@ class Pair:
     rounds: tuple = ()
 
     @classmethod
-    def of(cls, before: object, after: object, outcome: str) -> "Pair":
+    def of(cls, before: pd.DataFrame, after: pd.DataFrame, outcome: str) -> "Pair":
         old, new = _finished(before, outcome), _finished(after, outcome)
-        if _has_column(old, "round") and _has_column(new, "round") and _measured_in_turn(old, new):
-            shared = _rounds_of_both(old, new)
-            if shared.size >= FEWEST_ROUNDS:
-                old, new = (side[side["round"].isin(shared)] for side in (old, new))
-                rounds = old["round"].to_numpy(), new["round"].to_numpy(), tuple(shared)
-                return cls(_values(old, outcome), _values(new, outcome), *rounds)
-        return cls(_values(old, outcome), _values(new, outcome))
+        shared = _rounds_of_both(old, new)
+        if shared.size < FEWEST_ROUNDS or not _measured_in_turn(old, new):
+            return cls(as_values(old[outcome]), as_values(new[outcome]))
+        old, new = (side[side["round"].isin(shared)] for side in (old, new))
+        rounds = old["round"].to_numpy(), new["round"].to_numpy(), tuple(shared)
+        return cls(as_values(old[outcome]), as_values(new[outcome]), *rounds)
 
     def table(self, seed: int) -> pd.DataFrame:
         """Each statistic of both samples, and their ratio with its interval."""
@@ -315,7 +308,7 @@ def cell_statistics(
         )
     outcome = outcome_of(runs, outcome).name
     rows = {
-        name: _row(_values(_finished(cell, outcome), outcome), seed)
+        name: _row(as_values(_finished(cell, outcome)[outcome]), seed)
         for name, cell in runs.groupby(by, sort=False, observed=True)
     }
     table = pd.DataFrame.from_dict(rows, orient="index")
@@ -334,9 +327,7 @@ def _row(values: np.ndarray, seed: int) -> dict[str, float]:
     return row
 
 
-def _finished(runs: object, outcome: str) -> object:
-    if not isinstance(runs, pd.DataFrame):
-        return runs
+def _finished(runs: pd.DataFrame, outcome: str) -> pd.DataFrame:
     if outcome not in runs.columns:
         raise InputError(
             f"no column {outcome!r} to compare",
@@ -345,19 +336,15 @@ def _finished(runs: object, outcome: str) -> object:
     return runs[runs["status"] == "ok"] if "status" in runs.columns else runs
 
 
-def _values(runs: object, outcome: str) -> np.ndarray:
-    return as_values(runs[outcome] if isinstance(runs, pd.DataFrame) else runs)
-
-
 def _better(sign: int, higher_is_better: bool) -> str:
     if not sign:
         return NO_DIFFERENCE
     return "better" if (sign > 0) == higher_is_better else "worse"
 
 
-def _measured_in_turn(before: object, after: object) -> bool:
+def _measured_in_turn(before: pd.DataFrame, after: pd.DataFrame) -> bool:
     """False if all runs of one table began before all of the other."""
-    if not (_has_column(before, "start_ns") and _has_column(after, "start_ns")):
+    if not ("start_ns" in before and "start_ns" in after):
         return True
     old, new = before["start_ns"], after["start_ns"]
     return not (old.max() < new.min() or new.max() < old.min())

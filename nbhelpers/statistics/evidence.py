@@ -4,7 +4,7 @@ that follows.
 Owns the standard error by units, strata weighing the same.
 """
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
@@ -113,29 +113,20 @@ class Evidence:
         """Mean effect by unit (rows) and stratum (columns); NaN where none was measured."""
         effects = np.asarray(self.effects, dtype=float)
         known = np.isfinite(effects)
-        unit, units = _codes(self.units, effects.size, known)
-        stratum, strata = _codes(self.strata, effects.size, known, alike=True)
+        unit, units = _codes(np.arange(effects.size) if self.units is None else self.units, known)
+        stratum, strata = _codes(
+            np.zeros(effects.size) if self.strata is None else self.strata, known
+        )
         place, shape = unit * strata + stratum, (units, strata)
         counts = np.bincount(place, minlength=units * strata).reshape(shape)
         sums = np.bincount(place, effects[known], minlength=units * strata).reshape(shape)
         return np.divide(sums, counts, out=np.full(shape, np.nan), where=counts > 0)
 
 
-def _codes(
-    labels: Sequence[Hashable] | np.ndarray | None,
-    size: int,
-    known: np.ndarray,
-    alike: bool = False,
-) -> tuple[np.ndarray, int]:
-    """A number for each label in use, and how many there are; without labels all differ, or all are
-    alike.
-    """
-    if labels is None:
-        codes = np.zeros(size, int) if alike else np.arange(size)
-    else:
-        codes = pd.factorize(pd.Series(list(labels), dtype=object))[0]
-    used, codes = np.unique(codes[known], return_inverse=True)
-    return codes, used.size
+def _codes(labels: Iterable[Hashable] | np.ndarray, known: np.ndarray) -> tuple[np.ndarray, int]:
+    """A number for each label in use, and how many there are."""
+    codes = pd.factorize(pd.Series(list(labels), dtype=object)[known], use_na_sentinel=False)[0]
+    return codes, int(codes.max(initial=-1)) + 1
 
 
 def _parts(table: np.ndarray) -> np.ndarray:

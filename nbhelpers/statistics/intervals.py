@@ -42,11 +42,6 @@ class Interval(NamedTuple):
     high: float
     size: int
 
-    @property
-    def half_width_share(self) -> float:
-        """Half the interval's width over the value: 0.02 is ± 2 %."""
-        return (self.high - self.low) / 2 / self.value
-
 
 # Percentiles
 # --------------------------------------------------------------------------------------------------

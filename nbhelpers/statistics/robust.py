@@ -261,20 +261,14 @@ def _mean_ratio(values: Sequence) -> np.ndarray | float:
 
 def _median_draws(cells: Sequence[_Cell], rounds: int, seed: int) -> list[np.ndarray]:
     """Resampled medians of each cell: by the same rounds, or each by runs of its own."""
-    random = np.random.default_rng(seed)
-    units = np.unique(np.concatenate([cell.units for cell in cells]))
-    drawn = random.integers(0, units.size, (_REPEATS, units.size)) if rounds else None
-    draws: dict[int, np.ndarray] = {}
+    together, draws = np.unique(np.concatenate([cell.units for cell in cells])), []
     for cell in cells:
-        if cell.number not in draws:
-            places = cell.units if drawn is None else units
-            rows = (
-                random.integers(0, places.size, (_REPEATS, places.size)) if drawn is None else drawn
-            )
-            parts = [cell.values[cell.units == unit] for unit in places]
-            tables = resampled_rounds(parts, rows)
-            draws[cell.number] = np.concatenate([np.median(table, axis=1) for table in tables])
-    return [draws[cell.number] for cell in cells]
+        units = together if rounds else cell.units
+        random = np.random.default_rng(seed if rounds else [seed, cell.number])
+        drawn = random.integers(0, units.size, (_REPEATS, units.size))
+        tables = resampled_rounds([cell.values[cell.units == unit] for unit in units], drawn)
+        draws.append(np.concatenate([np.median(table, axis=1) for table in tables]))
+    return draws
 
 
 def _strata(cells: Sequence[_Cell], rounds: int) -> dict[int, np.ndarray]:

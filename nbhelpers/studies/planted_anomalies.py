@@ -26,4 +26,5 @@ def narrow_means(runs: pd.DataFrame) -> bool:
         Finished runs; the cell of a case with its hog begins with `disturbed`.
     """
     disturbed = runs[runs["cell"].str.startswith("disturbed")].groupby("cell")["seconds"]
-    return all(mean_interval(seconds).half_width_share <= NARROW for _, seconds in disturbed)
+    means = [mean_interval(seconds) for _, seconds in disturbed]
+    return all((mean.high - mean.low) / 2 <= NARROW * mean.value for mean in means)

@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from nbhelpers.attribution import find_cutoff
-from nbhelpers.attribution._mixtures import fit_mixtures, valley_to_cut
+from nbhelpers.attribution._mixtures import deepest_valleys, fit_mixtures, valley_to_cut
 from nbhelpers.attribution._modes import MODES_LEVEL, modes_of
 from nbhelpers.attribution._one_class import fit_one_class
 
@@ -52,7 +52,8 @@ def test_the_valley_between_the_heavier_groups_is_cut():
         share * np.exp(-(((places - at) / 4) ** 2) / 2)
         for share, at in ((0.5, 20), (0.1, 45), (0.4, 100))
     )
-    first, last = valley_to_cut(density, 300 * density / density.sum(), 5, 0.9)
+    [at], _ = deepest_valleys(density[None], 300 * density[None] / density.sum(), 5)
+    first, last = valley_to_cut(density, at)
     assert 45 < first <= last < 96
 
 

@@ -14,7 +14,6 @@ def test_mean_interval_of_numbers_worked_out_by_hand():
     interval = mean_interval([1.0, 2.0, 3.0, 4.0])  # s = sqrt(5/3), t(0.975, 3) = 3.18245
     assert interval.value == 2.5 and interval.size == 4
     assert interval.high - interval.value == pytest.approx(3.18245 * (5 / 3) ** 0.5 / 2, rel=1e-5)
-    assert interval.half_width_share == pytest.approx((interval.high - interval.low) / 5)
 
 
 def test_the_percentile_interval_is_that_of_numpy_and_passes_over_what_is_not_finite():
