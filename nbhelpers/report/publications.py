@@ -17,7 +17,9 @@ from ..places import shipped
 from ..reading import read_csv
 from ..statistics.agreement import accepted_range
 from ..statistics.claims import REVERSED, VERDICTS, Claim, judge
-from ..statistics.evidence import Estimate, Estimated, Evidence
+from ..statistics.contrast import interval_evidence
+from ..statistics.evidence import Evidence
+from ..statistics.intervals import Interval
 
 FOLDER = shipped() / "data" / "published"
 
@@ -190,22 +192,17 @@ def _claimed(row: Mapping[str, Any], found: Mapping[str, float]) -> tuple[Claim,
     """That ours is not beyond the nearest end of the accepted range, and what the simulations say
     of it. The margin of the claim is the distance from the published end to the accepted one.
     """
-    from scipy.special import stdtrit
-
     least, most = row["published_low"], row["published_high"]
     ours, low, high = (found.get(name, np.nan) for name in ("median", "low", "high"))
     units = int(found.get("seeds", 0))
     if (np.isnan(least) and np.isnan(most)) or not np.isfinite([low, high]).all() or units < 2:
         return None
     below = np.isnan(most) or (not np.isnan(least) and ours < np.sqrt(least * most))
-    half = (np.log(high) - np.log(low)) / 2
-    error = max(half / float(stdtrit(units - 1, 0.975)), 1e-6)
     bound, limit = (ends[0 if below else 1] for ends in ((least, most), _accepted(row)))
-    mean = float(np.log(ours / bound))
-    claim = Claim(
-        row["statement"], "not below" if below else "not above", abs(float(limit / bound) - 1)
-    )
-    return claim, Estimated(known=Estimate(mean, error, units - 1, units), unit="seeds")
+    direction = "not below" if below else "not above"
+    claim = Claim(row["statement"], direction, abs(float(limit / bound) - 1))
+    ratio = Interval(ours / bound, low / bound, high / bound, units)
+    return claim, interval_evidence(ratio, units, "seeds")
 
 
 def _range(low: float, high: float) -> str:

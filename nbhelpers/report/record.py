@@ -222,7 +222,9 @@ def save_figure(
     with style():
         names_as_they_are()
         for kind, metadata in _NO_DATES.items():
-            write_atomically(folder / f"{name}.{kind}", _drawn(figure, kind, metadata))
+            drawn = io.BytesIO()
+            figure.savefig(drawn, format=kind, metadata=metadata)
+            write_atomically(folder / f"{name}.{kind}", drawn.getvalue())
     plt.close(figure)
     write_atomically(folder / f"{name}.csv", _csv(data, why or UNKNOWN))
     width_in = round(float(figure.get_figwidth()), 3)
@@ -244,12 +246,6 @@ def _smallest_points(figure: Any) -> float:
 
     drawn = [text for text in figure.findobj(Text) if text.get_visible() and text.get_text()]
     return round(min((float(text.get_fontsize()) for text in drawn), default=POINTS), 2)
-
-
-def _drawn(figure: Any, kind: str, metadata: dict) -> bytes:
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format=kind, metadata=metadata)
-    return buffer.getvalue()
 
 
 def save_table(

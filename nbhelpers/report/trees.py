@@ -22,9 +22,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 NODE_LETTERS = 15  # a line of a node
-LINES_BESIDES = 3  # of a node: threshold, fast, slow
-LINE_IN, GAP_IN, AROUND_IN = 0.125, 0.2, 1.0  # a line, an arrow between nodes, legend and axis
-LOWEST_IN = 2.5
+# a level of the tree with a name of three lines; legend and axis; a figure without a tree
+LEVEL_IN, AROUND_IN, LOWEST_IN = 0.95, 1.0, 2.5
 # of the two axes; constrained layout finds about the same, and takes a third of the drawing
 LEFT_IN, BELOW_IN, ABOVE_IN, RIGHT_IN = 0.55, 0.4, 0.6, 0.05
 
@@ -50,35 +49,21 @@ def figure_attribution(explanation: Explanation, runs: pd.DataFrame) -> "Figure"
     if runs.empty:
         return blank_figure(runs)
     with style():
-        size = (PAGE_IN, _height_in(explanation))
+        levels = explanation.tree.tree_.max_depth + 1 if explanation.tree else 0
+        size = (PAGE_IN, max(LOWEST_IN, levels * LEVEL_IN + AROUND_IN))
         figure = plt.figure(figsize=size, layout="none")
         left, right = figure.subplots(1, 2, width_ratios=[1, 2.2])
         x, y = 1 / size[0], 1 / size[1]
         figure.subplots_adjust(LEFT_IN * x, BELOW_IN * y, 1 - RIGHT_IN * x, 1 - ABOVE_IN * y, 0.05)
         _draw_classes(left, explanation, runs[explanation.outcome].to_numpy(float))
         right.set_axis_off()
-        if explanation.tree is not None:
+        if explanation.tree:
             _draw_tree(right, explanation, runs)
         else:
             words = textwrap.fill(explanation.summary.replace("; ", ";\n"), 62)
             right.text(0.5, 0.5, words, ha="center", va="center", transform=right.transAxes)
         right.set(xticks=[], yticks=[])  # hidden ones would be laid out all the same
     return figure
-
-
-def _height_in(explanation: Explanation) -> float:
-    """So high that no box of the tree lies on another, whatever the counters' names take."""
-    if explanation.tree is None:
-        return LOWEST_IN
-    tree = _tree_of(explanation).tree_
-    asked = [_wrapped(explanation.features[number]) for number in tree.feature if number >= 0]
-    lines = max((name.count("\n") + 1 for name in asked), default=0) + LINES_BESIDES
-    return max(LOWEST_IN, (tree.max_depth + 1) * (lines * LINE_IN + GAP_IN) + AROUND_IN)
-
-
-def _tree_of(explanation: Explanation) -> Any:
-    """The tree of scikit-learn, which is not imported here."""
-    return explanation.tree
 
 
 def _draw_classes(axes: Any, explanation: Explanation, values: np.ndarray) -> None:
@@ -117,7 +102,7 @@ def _draw_tree(axes: Any, explanation: Explanation, runs: pd.DataFrame) -> None:
 
 def _counts(explanation: Explanation, values: np.ndarray) -> np.ndarray:
     """Fast and slow runs in each node."""
-    paths = _tree_of(explanation).decision_path(values)
+    paths = explanation.tree.decision_path(values)
     slow = explanation.labels.to_numpy()
     return np.column_stack(
         [np.asarray(paths[chosen].sum(axis=0)).ravel() for chosen in (~slow, slow)]
@@ -125,7 +110,7 @@ def _counts(explanation: Explanation, values: np.ndarray) -> np.ndarray:
 
 
 def _reword(box: Any, explanation: Explanation, node: int, counts: np.ndarray) -> None:
-    tree = _tree_of(explanation).tree_
+    tree = explanation.tree.tree_
     fast, slow = counts[node]
     is_slow, is_leaf = bool(tree.value[node][0][1] > 0.5), tree.children_left[node] < 0
     name = "" if is_leaf else _wrapped(explanation.features[tree.feature[node]])
