@@ -72,7 +72,7 @@ class Environment(Action):
         return YES
 
     def applied_to(self, workload: Workload) -> Workload:
-        shown = {_DISPLAY: "true"} if self.needs == "openmp" else {}
+        shown = {_DISPLAY: "verbose"} if self.needs == "openmp" else {}
         return replace(workload, env=with_variables(workload, shown | dict(self.variables)))
 
     def check(self, pid: int) -> str | None:

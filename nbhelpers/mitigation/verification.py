@@ -1,7 +1,8 @@
 """What proves that a variable of the environment acts in a running process: who reads it is there,
 and what can be seen from outside shows that it was followed.
 
-Owns one proof for each variable that a mitigation sets; without one nothing counts as proven.
+Owns one proof for each variable that a mitigation sets, and one for all of OpenMP's; without one
+nothing counts as proven.
 """
 
 import os
@@ -19,6 +20,7 @@ from .action import Momentary, NotYet, Unproven
 Answer = str | None
 _DYNSYM = 11  # type of a section, elf.h
 _OPENMP = ("libgomp", "libomp", "libiomp")
+_OPENMP_VARIABLES = ("OMP_", "GOMP_", "KMP_")  # how their names begin
 
 
 def proof(pid: int, name: str, value: str) -> Answer:
@@ -35,9 +37,13 @@ def proof(pid: int, name: str, value: str) -> Answer:
     -------
     None: it does; `NotYet`: not now; `Unproven`: that cannot be seen from outside.
     """
-    if name not in PROOFS:
-        return Unproven(f"nothing shows whether anybody follows {name}")
-    return PROOFS[name](pid, value)
+    known = proof_of(name)
+    return known(pid, value) if known else Unproven(f"nothing shows whether anybody follows {name}")
+
+
+def proof_of(name: str) -> Callable[[int, str], Answer] | None:
+    """What proves that a variable acts in a process; None: nothing does."""
+    return _openmp_variable if name.startswith(_OPENMP_VARIABLES) else PROOFS.get(name)
 
 
 def openmp_missing(pid: int) -> Answer:
@@ -123,7 +129,7 @@ def _huge_advice(pid: int, value: str) -> Answer:
 # ---- OpenMP ------------------------------------------------------------------------------------
 
 
-def _openmp_policy(pid: int, value: str) -> Answer:
+def _openmp_variable(pid: int, value: str) -> Answer:
     """The runtime prints what it follows; see `follows_display`."""
     return openmp_missing(pid) or Unproven("the OpenMP runtime did not print that it follows it")
 
@@ -135,7 +141,6 @@ PROOFS: dict[str, Callable[[int, str], Answer]] = {
     "MALLOC_TRIM_THRESHOLD_": _glibc,
     "MALLOC_ARENA_MAX": _arenas,
     "GLIBC_TUNABLES": _huge_advice,
-    "OMP_WAIT_POLICY": _openmp_policy,
 }
 
 

@@ -17,7 +17,7 @@ from nbhelpers.mitigation.action import Action, Momentary, Prepared
 from nbhelpers.mitigation.program import Environment, Preload, find_library
 from nbhelpers.mitigation.settings import InterruptsAway
 from nbhelpers.mitigation.treatment import NOT_IN_EFFECT, NOT_PROVEN
-from nbhelpers.mitigation.verification import PROOFS
+from nbhelpers.mitigation.verification import proof_of
 from nbhelpers.workloads import program
 
 from .programs import OPENMP, Looking, built, suitable
@@ -67,13 +67,21 @@ def test_every_kind_of_action_has_a_proof_of_its_own():
             assert type(action).check is not Action.check or isinstance(action, OfAnExtra), one.id
             assert "doctor" not in action.possible().fix, "the doctor itself shows it"
             if isinstance(action, Environment):
-                assert set(action.variables) <= set(PROOFS), one.id
+                assert all(map(proof_of, action.variables)), one.id
     assert len(KINDS) >= len({kind for one in ACTING.values() for kind in one.kinds})
 
 
 def test_a_variable_that_nobody_is_known_to_follow_is_not_proven(binaries):
     row = run_once(*treat_workload([Environment({"MINE": "1"})], program([built("plain")])))
     assert row["status"] == NOT_PROVEN and "anybody follows MINE" in row["message"]
+
+
+@pytest.mark.parametrize("name, status", [("GOMP_SPINCOUNT", "ok"), ("KMP_BLOCKTIME", NOT_PROVEN)])
+def test_a_variable_of_openmp_is_proven_by_the_runtime_that_follows_it(name, status, binaries):
+    """GCC's runtime prints the first and has never heard of the second."""
+    action = Environment({name: "1000"}, needs="openmp")
+    row = run_once(*treat_workload([action], suitable("openmp-passive")))
+    assert row["status"] == status, row["message"]
 
 
 def test_what_was_done_before_counts_for_that_run_only():
