@@ -24,9 +24,10 @@ def as_the_page(events: pd.DataFrame, traced: pd.DataFrame, worst: int) -> dict:
     names = {"events": events.astype(dict.fromkeys(SOURCE, str)), "source": SOURCE}
     averaged = run_cells("20-delta-config", "average", lengths=lengths, **names)
     names |= {"average": averaged["average"], "lengths": lengths, "worst": worst}
+    names |= {"looked_at": lengths.index, "seconds": lengths, "cells": averaged["cells"]}
     found = run_cells("20-delta-config", "delta", **names)
-    names |= {"mine": found["mine"], "cells": averaged["cells"], "seconds": lengths}
-    return found | {"beyond": run_cells("20-delta-config", "ours", **names)["beyond"]}
+    names |= {name: found[name] for name in ("some", "mine", "of_source")}
+    return found | run_cells("20-delta-config", "ours", **names)
 
 
 def drawn_events(seed: int) -> pd.DataFrame:
@@ -70,6 +71,10 @@ def test_the_cells_and_the_library_agree_on_ties_too(seed):
     usual = average_noise(events, ordinary_runs(traced))
     beyond = delta_noise(events, usual, traced, run=1, method="time")
     pd.testing.assert_frame_equal(in_order(page["beyond"]), in_order(beyond), check_dtype=False)
+    for name, method, of in (("published", "paper", average), ("ours", "time", usual)):
+        theirs = {one: delta_noise(events, of, traced, one, method) for one in traced["run"]}
+        theirs = {one: left.attrs["remaining_ns"] for one, left in theirs.items()}
+        assert page[name].groupby("run")["duration_ns"].sum().to_dict() == theirs
 
 
 def test_they_agree_on_recorded_traces():
