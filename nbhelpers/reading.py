@@ -1,21 +1,24 @@
 """Bounded reading of files from elsewhere: how many bytes, packed and unpacked, how deep, and that
 they are regular files; an error names the file and what to do.
 
-Owns how a file from elsewhere is opened, and JSON, YAML, CSV and Parquet from it; nothing here
-knows what is in a file.
+Owns how a file from elsewhere is opened, the child that reads what could grow, and JSON, YAML, CSV
+and Parquet; nothing here knows what is in a file.
 """
 
+import gc
 import gzip
 import io
 import json
 import os
+import pickle
 import resource
+import signal
 import stat
-import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, NoReturn
 
 from .errors import InputError, NoisebookError
 
@@ -23,17 +26,12 @@ if TYPE_CHECKING:
     import pandas as pd
 
 MOST_BYTES = 2 << 30  # of a file of data, after unpacking: a damaged one must not fill the memory
-MOST_TABLE_BYTES = 512 << 20  # of a table of Parquet, in memory
 # Bytes unpacked for one packed; our data have 3 to 20, and small files may be anything.
-MOST_RATIO, SMALL_BYTES, SMALL_TABLE_BYTES = 50, 8 << 20, 64 << 20
-MOST_VALUES = 2_000_000  # of JSON: see `few`
-MOST_COLUMNS = 20_000  # pandas takes seconds for so many, and their square for more
+MOST_RATIO, SMALL_BYTES = 50, 8 << 20
 MOST_YAML_BYTES = 256 << 10  # ours have up to 50 KiB
 MOST_YAML_DEPTH, MOST_YAML_WORD = 50, 10_000
 _CHUNK = 1 << 22
-_ROWS = 1 << 16  # of a batch
-_SPARE = 160 << 20
-_LIMITED = threading.RLock()  # a limit holds for all threads
+_HARMLESS = 256 << 10  # bytes of JSON, which become some 20 times as many in memory
 _GZIP = b"\x1f\x8b"
 
 
@@ -71,6 +69,8 @@ def refusing(problem: str, path: str | Path) -> Iterator[None]:
         yield
     except NoisebookError:
         raise
+    except MemoryError:
+        raise too_much("reading it takes more memory than there is for it", path) from None
     except Exception as error:
         said = getattr(error, "strerror", None)
         reason = said or " ".join(str(error).split())[:300] or type(error).__name__
@@ -119,19 +119,74 @@ def _at_most(file: Any, path: str | Path, what: str, most: int) -> bytes:
     return whole.getvalue()
 
 
-def few(content: bytes, path: str | Path, what: str, *marks: bytes) -> bytes:
-    """The content of a file in which there are not many more of these marks than its size suggests:
-    of packed JSON each begins a value of up to 240 bytes.
+def in_child(read: Callable[[], Any], path: str | Path, what: str, grows: int = MOST_BYTES) -> Any:
+    """What `read()` returns, which reads a file in a forked child: whatever is in the file, it does
+    not fill this process's memory, take its time or end it. The child may do what this process may.
+
+    The child may have 128 MiB and 20 bytes for each that `grows`, but no more than 100 for each on
+    disk; 10 s of CPU time and 10 s for each MB on disk; and ten times as long by the clock.
+
+    Parameters
+    ----------
+    read
+        Returns what can be pickled.
+    path, what
+        The file, and what it is, for messages.
+    grows
+        Bytes that may grow, unpacked. Up to 256 KiB there is no child: one takes 0.02 s to make.
 
     Raises
     ------
     InputError
-        More than 2 million, and more than three for each byte on disk.
+        It took more, or the reader crashed; and what `read` raises.
     """
-    most = max(MOST_VALUES, 3 * Path(path).stat().st_size)
-    if sum(map(content.count, marks)) > most:
-        raise too_much(f"the {what} has more than {most:,} values", path)
-    return content
+    if grows <= _HARMLESS:
+        return read()
+    size, found = os.stat(path).st_size, None
+    memory, cpu_s = (128 << 20) + min(20 * grows, 100 * size), 10 + size // 100_000
+    receiving, sending = os.pipe()
+    if not (child := os.fork()):
+        os.close(receiving)  # without a parent nothing is written
+        _answer(read, sending, memory, cpu_s)
+    os.close(sending)
+    try:
+        with suppress(EOFError, pickle.UnpicklingError), open(receiving, "rb") as pipe:
+            found = pickle.load(pipe)  # nosec B301 (of ourselves)
+    finally:
+        os.kill(child, signal.SIGKILL)
+        status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    if found is None or isinstance(found[1], MemoryError):
+        by = "lack of memory" if status in (1, -signal.SIGKILL) else signal.Signals(-status).name
+        bounds = f"it may take {cpu_s} s and {memory >> 20} MiB"
+        raise too_much(f"reading the {what} was ended by {by}: {bounds}", path)
+    if found[1]:
+        raise found[1]
+    return found[0]
+
+
+def _answer(read: Callable[[], Any], sending: int, memory: int, cpu_s: int) -> NoReturn:
+    """What the child does: it writes (answer, error), or nothing."""
+    try:
+        gc.disable()  # what the parent's objects do at their end is the parent's
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGALRM):
+            signal.signal(number, signal.SIG_DFL)
+        with suppress(OSError):
+            Path("/proc/self/oom_score_adj").write_text("1000")  # it ends before its parent
+        taken = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+        limits = {resource.RLIMIT_AS: taken + memory, resource.RLIMIT_CPU: cpu_s}
+        for kind, most in (limits | {resource.RLIMIT_CORE: 0}).items():
+            hard = resource.getrlimit(kind)[1]
+            resource.setrlimit(kind, (min(most, hard) if hard >= 0 else most, hard))
+        signal.setitimer(signal.ITIMER_REAL, 10 * cpu_s)
+        answer: tuple[Any, Exception | None]
+        try:
+            answer = read(), None
+        except Exception as error:
+            answer = None, error
+        with open(sending, "wb") as pipe:
+            pickle.dump(answer, pipe, pickle.HIGHEST_PROTOCOL)
+    finally:
+        os._exit(1)
 
 
 def too_much(problem: str, path: str | Path) -> InputError:
@@ -150,7 +205,7 @@ def read_json(path: str | Path, what: str = "file", most: int = MOST_BYTES) -> A
         The file is missing, unreadable, larger than `most` bytes or not JSON.
     """
     content = read_bytes(path, what, most)
-    return parsed_json(few(content, path, what, b"[", b"{", b","), path, what)
+    return in_child(lambda: parsed_json(content, path, what), path, what, len(content))
 
 
 def parsed_json(content: bytes, path: str | Path, what: str = "file", **options: Any) -> Any:
@@ -221,100 +276,47 @@ def load_yaml(text: str, loader_class: Any, path: str | Path, what: str) -> Any:
 def read_csv(
     path: str | Path, what: str = "table", most: int = MOST_BYTES, **options: Any
 ) -> "pd.DataFrame":
-    """Read a CSV file, packed or not; `options` are those of `pandas.read_csv`.
+    """Read a CSV file, packed or not, in a child: pandas takes the square of the columns in time.
+
+    `options` are those of `pandas.read_csv`.
 
     Raises
     ------
     InputError
-        The file is missing, unreadable, larger than `most` bytes, of more than 20,000 columns or no
-        such table.
+        The file is missing, unreadable, larger than `most` bytes, no such table, or takes too much
+        (see `in_child`).
     """
     import pandas as pd
 
     content = read_bytes(path, what, most)
     decoded(content, path, what)  # the byte, where pandas names none
-    columns = _columns(content, options.get("sep", ","), options.get("comment"))
-    if columns > MOST_COLUMNS:
-        raise too_much(f"the {what} has {columns:,} columns, more than {MOST_COLUMNS:,}", path)
     with refusing(f"not a readable {what}", path):
-        return pd.read_csv(io.BytesIO(content), **options)
-
-
-def _columns(content: bytes, separator: str, comment: str | None) -> int:
-    """How many names the first line has that is no comment."""
-    for line in io.BytesIO(content):
-        if line.strip() and not (comment and line.startswith(comment.encode())):
-            return line.count(separator.encode()) + 1
-    return 0
+        return in_child(partial(pd.read_csv, io.BytesIO(content), **options), path, what)
 
 
 def read_parquet(
-    path: str | Path, what: str = "table", most: int = MOST_TABLE_BYTES
+    path: str | Path, what: str = "table", columns: list[str] | None = None
 ) -> "pd.DataFrame":
-    """Read a Parquet file.
+    """Read a Parquet file, or columns of it, in a child.
 
-    It is unpacked batch by batch, and no further than `most` or 50 times its size (but always
-    64 MiB); meanwhile this process finds no more memory than twice that and 160 MiB. 600 bytes of
-    such a file may hold one text of 18 kB 60,000 times, and what its footer says of its size need
-    not be true.
+    400 bytes of such a file may hold one text of 18 kB 65,000 times. What its footer says of its
+    size need not be true.
 
     Raises
     ------
     InputError
-        The file is missing, unreadable, larger than `most` bytes, packed or unpacked, or no such
-        table.
+        The file is missing, unreadable, larger than 2 GiB, no such table, or takes too much (see
+        `in_child`).
     """
+    from pyarrow import BufferReader, parquet, set_memory_pool, system_memory_pool
+
+    content = read_bytes(path, what)
+
+    def table() -> "pd.DataFrame":
+        set_memory_pool(system_memory_pool())  # others reserve a GiB of addresses, threads a stack
+        options: Any = {"columns": columns, "use_threads": False, "pre_buffer": False}
+        found = parquet.read_table(BufferReader(content), **options)
+        return found.to_pandas(use_threads=False, split_blocks=True, self_destruct=True)
+
     with refusing(f"not a readable {what}", path):
-        most = min(most, max(MOST_RATIO * Path(path).stat().st_size, SMALL_TABLE_BYTES))
-        with _little_memory(path, what, most):
-            table = unpacked_parquet(path, what, most)
-            return table.to_pandas(split_blocks=True, self_destruct=True)
-
-
-def unpacked_parquet(
-    path: str | Path,
-    what: str = "table",
-    most: int = MOST_TABLE_BYTES,
-    columns: list[str] | None = None,
-) -> Any:
-    """The `pyarrow.Table` of a Parquet file, or of columns of it, that becomes no larger than
-    `most` bytes in memory.
-    """
-    from pyarrow import Table, parquet
-
-    with (
-        refusing(f"not a readable {what}", path),
-        open_regular(path, what, most) as file,
-        _little_memory(path, what, most),
-    ):
-        size, batches = 0, []
-        with parquet.ParquetFile(file, pre_buffer=False) as packed:
-            for batch in packed.iter_batches(_ROWS, columns=columns, use_threads=False):
-                as_pandas = 8 * batch.num_rows * batch.num_columns
-                size += max(batch.nbytes, as_pandas)
-                if size > most:
-                    raise too_much(f"the {what} is larger than {most:,} bytes in memory", path)
-                batches.append(batch)
-            empty = packed.schema_arrow.empty_table().select(columns or packed.schema_arrow.names)
-            return Table.from_batches(batches, empty.schema).unify_dictionaries()
-
-
-@contextmanager
-def _little_memory(path: str | Path, what: str, most: int) -> Iterator[None]:
-    """This process finds no more memory than for a table of `most` bytes and its copy."""
-    import pyarrow
-
-    with _LIMITED:
-        before, pool = resource.getrlimit(resource.RLIMIT_AS), pyarrow.default_memory_pool()
-        pyarrow.allocate_buffer(64)  # with the first, this pool reserves a GiB of addresses
-        taken = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
-        limits = [taken + 2 * most + _SPARE, *(one for one in before if one >= 0)]
-        pyarrow.set_memory_pool(pyarrow.system_memory_pool())
-        resource.setrlimit(resource.RLIMIT_AS, (min(limits), before[1]))
-        try:
-            yield
-        except MemoryError:
-            raise too_much(f"the {what} is larger than {most:,} bytes in memory", path) from None
-        finally:
-            resource.setrlimit(resource.RLIMIT_AS, before)
-            pyarrow.set_memory_pool(pool)
+        return in_child(table, path, what)

@@ -16,11 +16,12 @@ import warnings
 import zlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from io import FileIO
 from pathlib import Path
 
 from .files import new_aside, open_regular_file, packed, sync_folder, write_atomically, writing
-from .reading import few, read_bytes
+from .reading import in_child, read_bytes
 
 SEAL = "seal.json"  # of a campaign: how many records it had when it was complete
 _SUFFIX = re.compile(rb', "crc": "([0-9a-f]{8})", "chain": "([0-9a-f]{16})"\}')
@@ -221,7 +222,13 @@ def read(path: str | Path) -> Records:
     """
     path = Path(path)
     places = [one for one in (path, packed(path)) if one.exists()]
-    content = few(read_bytes(places[0], _WHAT), places[0], _WHAT, b"\n") if places else b""
+    if not places:
+        return _records(b"")
+    content = read_bytes(places[0], _WHAT)
+    return in_child(partial(_records, content), places[0], _WHAT, len(content))
+
+
+def _records(content: bytes) -> Records:
     *lines, last = content.split(b"\n")
     if last and _is_whole(last):
         lines.append(last)

@@ -10,9 +10,8 @@ from pathlib import Path
 import pandas as pd
 
 from ..outcomes import OUTCOME
-from ..reading import read_json, refusing, too_much
+from ..reading import in_child, parsed_json, read_bytes, refusing
 
-_MOST_CELLS = 1_000_000  # of 100 bytes; a number of one letter becomes a run of five
 _UNITS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
 _OF_GOOGLE = {"real_time", "cpu_time", "family_index", "per_family_instance_index", "repetitions"}
 _OF_GOOGLE |= {"repetition_index", "iterations", "threads"}
@@ -38,22 +37,17 @@ def read_benchmark(path: str | Path) -> pd.DataFrame:
     InputError
         It cannot be read, or is none of these.
     """
-    content = read_json(path, "runs")
+    content = read_bytes(path, "runs")
     with refusing("no runs of hyperfine, pyperf or Google Benchmark", path):
-        read = _hyperfine if "results" in content else _of_benchmarks
-        table = pd.DataFrame(_few(read(content), path))
-        table.insert(0, "run", range(len(table)))
-        is_time = set(table[OUTCOME]) == {"seconds"}
-        return table.drop(columns=[OUTCOME]) if is_time else table
+        return in_child(
+            lambda: _table(parsed_json(content, path, "runs")), path, "runs", len(content)
+        )
 
 
-def _few(rows: Iterator[dict], path: str | Path) -> Iterator[dict]:
-    cells = 0
-    for row in rows:
-        cells += len(row)
-        if cells > _MOST_CELLS:
-            raise too_much(f"the runs have more than {_MOST_CELLS:,} cells", path)
-        yield row
+def _table(content: dict) -> pd.DataFrame:
+    table = pd.DataFrame(_hyperfine(content) if "results" in content else _of_benchmarks(content))
+    table.insert(0, "run", range(len(table)))
+    return table.drop(columns=[OUTCOME]) if set(table[OUTCOME]) == {"seconds"} else table
 
 
 def _of_benchmarks(content: dict) -> Iterator[dict]:

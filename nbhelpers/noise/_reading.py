@@ -8,14 +8,14 @@ rules that a schema can't express. An error names file, CPU, event and field.
 import json
 import re
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 import fastjsonschema
 import pandas as pd
 
 from ..errors import InputError
-from ..reading import parsed_json, read_bytes
+from ..reading import in_child, parsed_json, read_bytes
 from ._merge import POLICY_NAMES
 from ._vocabulary import ALL_KINDS
 
@@ -30,8 +30,13 @@ Parts = tuple[tuple[int, ...], int, dict, pd.DataFrame]
 
 def read_config(path: Path) -> Parts:
     """CPUs, window, provenance and events of a config in either format."""
+    content = read_bytes(path, "noise config")
+    return in_child(partial(_parts, content, path), path, "noise config", len(content))
+
+
+def _parts(content: bytes, path: Path) -> Parts:
     document = parsed_json(
-        read_bytes(path, "noise config"),
+        content,
         path,
         "noise config",
         object_pairs_hook=_without_doubles,

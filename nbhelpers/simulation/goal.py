@@ -20,12 +20,13 @@ from typing import Any, BinaryIO
 from ..errors import InputError
 from ..files import written
 from ..places import knowledge
-from ..reading import MOST_RATIO, SMALL_TABLE_BYTES, open_regular, pieces, read_yaml
+from ..reading import MOST_RATIO, open_regular, pieces, read_yaml
 from ._goal_arrays import schedule_of
 from ._simulator import ffi, lib
 from .schedule import CALC, RECV, SEND, Schedule, ScheduleError
 
 KNOWLEDGE = knowledge() / "goal.yml"
+_SMALL_BYTES = 64 << 20  # of a packed one, at any size
 _MOST_BYTES = 1 << 40  # it is read piece by piece or mapped; of a packed one see `read_goal`
 _PACKERS: dict[bytes, Callable[..., Any]] = {  # by the first bytes of a file
     b"\x1f\x8b": gzip.open,
@@ -80,7 +81,7 @@ def read_goal(path: str | Path) -> Schedule:
             file = buffered.raw  # type: ignore[attr-defined]
             unpack = _PACKERS.get(file.read(2))
             size = file.seek(0, os.SEEK_END)
-            most = max(MOST_RATIO * size, SMALL_TABLE_BYTES) if unpack else _MOST_BYTES
+            most = max(MOST_RATIO * size, _SMALL_BYTES) if unpack else _MOST_BYTES
             file.seek(0)
             with (
                 unpack(file, "rb") if unpack else open(file.fileno(), "rb", closefd=False)

@@ -5,12 +5,14 @@ Owns the text format, nothing of how detours are recorded.
 
 import io
 import re
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 from ..errors import InputError
+from ..reading import in_child
 from ._files import read_trace
 
 _PERIOD = re.compile(r"^#.{0,200}?period\D{0,40}(\d+(?:\.\d+)?)", re.MULTILINE | re.IGNORECASE)
@@ -32,7 +34,12 @@ def read_netgauge(path: str | Path) -> pd.DataFrame:
         Unreadable, no detour, a line that is not two non-negative numbers, or starts that run
         backwards.
     """
-    text = read_trace(path).decode(errors="replace")
+    content = read_trace(path)
+    return in_child(partial(_detours, content, path), path, "trace", len(content))
+
+
+def _detours(content: bytes, path: str | Path) -> pd.DataFrame:
+    text = content.decode(errors="replace")
     try:
         numbers = pd.read_csv(
             io.StringIO(text),

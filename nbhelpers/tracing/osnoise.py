@@ -6,12 +6,14 @@ include/trace/events/osnoise.h.
 
 import re
 from collections.abc import Collection
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 from ..errors import InputError
+from ..reading import in_child
 from ._clock import clock_offsets, clock_points
 from ._files import (
     checked_window,
@@ -157,6 +159,10 @@ def _split_header(text: bytes, path: str | Path) -> tuple[dict, bytes, int]:
 
 def _parse(text: bytes, path: str | Path, first_line: int) -> dict:
     """All noise lines of a trace, a column a field; refuses what cannot be trusted."""
+    return in_child(partial(_columns, text, path, first_line), path, "trace", len(text))
+
+
+def _columns(text: bytes, path: str | Path, first_line: int) -> dict:
     if text and not text.endswith(b"\n"):
         last = f"{path}, line {first_line + text.count(10)}"
         raise damaged("a truncated last line (no end of line)", last)

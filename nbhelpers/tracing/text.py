@@ -8,11 +8,13 @@ has 15 letters.
 
 import re
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pandas as pd
 
 from ..errors import InputError, LostEvents
+from ..reading import in_child
 from ._files import damaged, read_trace
 from ._missing_switches import SWITCH, WAKE
 from ._table import LARGEST_NS
@@ -129,7 +131,12 @@ def tracepoints_of_text(path: str | Path) -> pd.DataFrame:
     LostEvents, InputError
         What `read_text` raises.
     """
-    rows = list(_rows(read_trace(path).decode(errors="replace"), path))
+    content = read_trace(path)
+    return in_child(partial(_tracepoints, content, path), path, "trace", len(content))
+
+
+def _tracepoints(content: bytes, path: str | Path) -> pd.DataFrame:
+    rows = list(_rows(content.decode(errors="replace"), path))
     if not rows:
         raise InputError(
             "no switch of threads and no interrupt in a form that is known",

@@ -13,7 +13,7 @@ import pandas as pd
 
 from nbhelpers.errors import InputError
 from nbhelpers.places import shipped
-from nbhelpers.reading import read_csv, unpacked_parquet
+from nbhelpers.reading import read_csv, read_parquet
 
 COLUMNS = ["dp_rank", "stage", "step", "optype", "start_ts", "duration", "seq_id", "mc"]
 COMPUTING = ("forward-compute", "backward-compute")
@@ -121,7 +121,7 @@ def read_job(path: str | Path, name: str = "") -> TrainingJob:
     """
     path = Path(path)
     try:
-        columns = _parquet(path) if path.suffix == ".parquet" else _csv(path)
+        columns = _columns(path)
         _require_numbers(columns)
     except (
         InputError,
@@ -148,22 +148,11 @@ def _require_numbers(columns: dict[str, Any]) -> None:
             raise ValueError(f"the column {name} has numbers below 0")
 
 
-def _parquet(path: Path) -> dict[str, Any]:
+def _columns(path: Path) -> dict[str, Any]:
     """The columns as arrays; `optype` as (number of its name, names)."""
-    from pyarrow import types
-
-    table = unpacked_parquet(path, "trace of a training job", columns=list(COLUMNS))
-    arrays = {name: table.column(name).combine_chunks() for name in COLUMNS}
-    kinds = arrays.pop("optype")
-    if not types.is_dictionary(kinds.type):
-        kinds = kinds.dictionary_encode()
-    columns = {name: array.to_numpy(zero_copy_only=False) for name, array in arrays.items()}
-    names = kinds.dictionary.to_pylist()
-    return {**columns, "optype": (kinds.indices.to_numpy(zero_copy_only=False), names)}
-
-
-def _csv(path: Path) -> dict[str, Any]:
-    table = read_csv(path, "trace of a training job", usecols=COLUMNS)
+    what = "trace of a training job"
+    parquet = path.suffix == ".parquet"
+    table = read_parquet(path, what, COLUMNS) if parquet else read_csv(path, what, usecols=COLUMNS)
     numbers, names = pd.factorize(table["optype"])
     columns = {name: table[name].to_numpy() for name in COLUMNS if name != "optype"}
     return {**columns, "optype": (numbers, list(names))}
