@@ -8,6 +8,7 @@
     counts[reason] += count
     total += count
 }
+/^CI: .* was not solved: / { unsolved = $0 "\n" }
 /^_+ .* _+$/ { title = $0 }
 /^E  / {
     if (title != "") errors = errors title "\n"
@@ -21,5 +22,6 @@ END {
     sort = "sort -rn"
     for (reason in counts) printf "%6d  %s\n", counts[reason], reason | sort
     close(sort)
+    printf "%s", unsolved
     if (failed != "") printf "\nFailed at the first try or at all:\n%s%s", errors, failed
 }

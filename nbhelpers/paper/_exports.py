@@ -17,7 +17,6 @@ from ..report.record import records
 from ._numbered import links_html
 from ._publications import Publication
 
-_ENDINGS = {Table: ("csv", "tex", "html"), Figure: ("pdf", "svg", "png", "csv")}
 _PLACES = {Table: "tables", Figure: "figures"}
 
 
@@ -34,10 +33,9 @@ def export_records(results: Path, folder: Path) -> list[Figure | Table]:
     for record in found:
         target = folder / _PLACES[type(record)] / record.folder.relative_to(results)
         target.mkdir(parents=True, exist_ok=True)
-        for ending in _ENDINGS[type(record)]:
-            name = f"{record.name}.{ending}"
-            if (record.folder / name).is_file():
-                shutil.copyfile(record.folder / name, target / name)
+        for path in record.folder.glob(f"{record.name}.*"):
+            if path.suffix != ".json":  # the record itself
+                shutil.copyfile(path, target / path.name)
     return found
 
 

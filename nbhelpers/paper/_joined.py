@@ -38,6 +38,8 @@ class JoinedTable:
         What no cell says: why cells are empty, what may be compared.
     drawings
         Its figures: the label of the axis, and the marks (`drawn_marks`).
+    printed
+        The columns that the PDF shows, of rows with a verdict; none, where it shows no table.
     """
 
     name: str
@@ -46,11 +48,7 @@ class JoinedTable:
     cells: int
     notes: tuple[str, ...]
     drawings: tuple[tuple[str, pd.DataFrame], ...] = ()
-
-    @property
-    def claims(self) -> list[str]:
-        """The claims that its rows are of."""
-        return [text for name in NAMES if name in self.frame for text in self.frame[name]]
+    printed: tuple[str, ...] = ()
 
 
 def publication_records() -> dict[str, dict[str, Any]]:
@@ -87,7 +85,7 @@ def _joined(name: str, spec: Mapping[str, Any], results: Path) -> JoinedTable:
     cells = int(left[list(numbers.values())].replace("", None).notna().sum().sum())
     drawn = ((one["label"], drawn_marks(frame, one)) for one in spec.get("drawn", ()))
     drawings = tuple((label, marks) for label, marks in drawn if len(marks))
-    return JoinedTable(name, caption, frame, cells, notes, drawings)
+    return JoinedTable(name, caption, frame, cells, notes, drawings, tuple(spec.get("pdf", ())))
 
 
 def _theirs(name: str, spec: Mapping[str, Any], results: Path) -> tuple[pd.DataFrame, str]:

@@ -111,7 +111,8 @@ def _count(table: pd.DataFrame) -> str:
         counts = pd.to_numeric(table[name], errors="coerce").dropna() if name in table else []
         if len(counts) and max(counts) > 0:
             low, high = int(min(counts)), int(max(counts))
-            return f"{high} {name}" if low == high else f"{low} to {high} {name}"
+            many = name.removesuffix("s") if high == 1 else name
+            return f"{high} {many}" if low == high else f"{low} to {high} {many}"
     return f"{table['run'].nunique()} runs" if "run" in table else ""
 
 

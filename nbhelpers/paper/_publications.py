@@ -62,13 +62,11 @@ class Publication:
         notes = Counter(note for table in self.tables for note in set(table.notes))
         shared = [note for note, count in notes.items() if count > 1]
         tables = "".join(_table_html(table, shared) for table in self.tables)
-        in_tables = {text for table in self.tables for text in table.claims}
         return (
             f'<p><a href="index.html">Questions and answers</a></p><h1>{escape(self.short)}</h1>'
             f'<p>{escape(self.citation)}. <a href="https://doi.org/{self.doi}">{self.doi}</a></p>'
-            "<p>All tables, figures and claims, by the number that the paper gives them; claims"
-            " that stand in a table below are not repeated here.</p>"
-            f"{index_html(self.index[~self.index['shows'].isin(in_tables)])}"
+            "<p>All tables, figures and claims, by the number that the paper gives them.</p>"
+            f"{index_html(self.index)}"
             "<h2>Each published table, this study's numbers beside it</h2>"
             f"<p>{_DRAWN}</p>"
             f'{_notes_html(shared)}<p class="contents">{links}</p>{tables}'

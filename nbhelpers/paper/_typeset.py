@@ -23,16 +23,6 @@ _RESULTS = (*FIRST, "40-mitigations", "42-fairness", "80-noise-at-scale")  # wit
 _LONG = 24  # characters from which a text may be broken
 _SPANS = 4  # columns from which a table takes the width of the page
 _COLUMN_IN = 3.4  # wider figures take the width of the page
-_EFFECT = ["effect_percent", "low_percent", "high_percent", "rounds", "verdict"]
-_PUBLISHED = ["statement", "published (published)", "ours", "low", "high", "verdict"]
-_SHOWN = {  # of the publications' tables, by the columns that are shown; rows with a verdict
-    "persson2025-table6": ["model", "config", "increase_percent (published)", "noise"]
-    + ["increase_percent", "low_percent", "high_percent", "rows", "verdict"],
-    "persson2025-findings": ["finding", *_EFFECT],
-    "cui2023-findings": ["finding", *_EFFECT],
-    "ferreira2008-text1": _PUBLISHED,
-    "hoefler2010-slides1": _PUBLISHED,
-}
 _ANOMALY = ["benchmark", "model", "config", "trace"]
 _WAYS = ("raised", "pessimistic", "slices", "undisturbed")
 _ERRORS = [*_ANOMALY, "published_percent"]
@@ -87,15 +77,10 @@ def _content(
     front: Front, papers: Sequence[Publication], saved: Iterable[Figure | Table]
 ) -> dict[str, Any]:
     records = {(one.folder.name, one.name): one for one in saved}
-    tables = {
-        table.name: (table, f"{paper.short.partition(':')[0]}. {table.caption}")
-        for paper in papers
-        for table in paper.tables
-    }
     results = front.build / "results"
     facts = saved_table(results, "00-machine/machine")
-    shown = {"persson2025-table7": _accuracy(results)}
-    shown |= {name: _judged(*tables[name]) for name in _SHOWN}
+    shown = {table.name: _judged(table, paper) for paper in papers for table in paper.tables}
+    shown["persson2025-table7"] = _accuracy(results)
     return {
         "title": TITLE,
         "machine": front.whose,
@@ -146,12 +131,14 @@ def _accuracy(results: Path) -> dict[str, Any]:
     return _cells(ours.merge(theirs, "left", _ANOMALY).reindex(columns=_ERRORS), _TABLE_7)
 
 
-def _judged(table: JoinedTable, caption: str) -> dict[str, Any]:
-    """Its rows with a verdict; nothing, where there are none."""
-    frame = table.frame.reindex(columns=_SHOWN[table.name])
-    frame = frame[frame["verdict"].astype(object).fillna("") != ""]
+def _judged(table: JoinedTable, paper: Publication) -> dict[str, Any]:
+    """Its columns for the PDF, of rows with a verdict; nothing, where there are none."""
+    frame = table.frame.reindex(columns=[*table.printed])
+    if "verdict" in frame:
+        frame = frame[frame["verdict"].astype(object).fillna("") != ""]
     frame = frame.rename(columns={"published (published)": "published"})
-    return _cells(frame, caption) if len(frame) else {}
+    caption = f"{paper.short.partition(':')[0]}. {table.caption}"
+    return _cells(frame, caption) if frame.size else {}
 
 
 def _cells(frame: pd.DataFrame, caption: str) -> dict[str, Any]:
