@@ -11,10 +11,7 @@ from datetime import datetime
 import pandas as pd
 
 BEFORE, AFTER = "before", "after"  # of a step: "trial.before" measures the untreated side
-_CAVEAT = (
-    "Not measured in turn: whatever else changed in between is in the difference, too. Undo it, and"
-    " measure both again: a difference that comes and goes with it is no drift."
-)
+_CAVEAT = "Undo it, and measure both again: a difference that comes and goes with it is no drift."
 
 
 def joined(parts: Mapping[str, pd.DataFrame]) -> pd.DataFrame:

@@ -195,7 +195,7 @@ def mitigations_html(session: Session, explanation: "Explanation") -> str:
         text = mitigation_html(session, mitigations()[name])
         text += before_after_html(session, name, session.state)
     if tried.empty:
-        return text + paragraph("No mitigation was tried yet.")
+        return text
     return f"{text}<h4>All that were tried</h4>{table_html(tried[_TRIED])}" + paragraph(
         "Ratios are treated over untreated, with 95 % intervals; all are judged together."
         " “Helps” is said only of what was measured again, in runs that had no part in the choice."

@@ -28,7 +28,7 @@ from .recorded import FIRST, found_campaigns
 from .session import AGAIN, TRIAL, Session
 
 BEGIN, RUNS, MITIGATION = range(3)  # places of the tabs
-TITLES = ("1 Begin", "2 Runs, cutoff and factor", "3 Mitigation")
+TITLES = ("1 Begin", "2 Runs and factor", "3 Mitigation")
 WIDE = {"width": "90%"}
 # to choose from, or to begin from; {command} is what is measured
 BACKENDS = ("srun -n 1 {command}", "podman run --rm IMAGE {command}", "ssh NODE {command}")
@@ -106,7 +106,8 @@ class Workbench:
 
         here = available_layers()
         layers, session = here.index[here["available"]].tolist(), self.session
-        row, put, button, choose, says = w.HBox, self._input, self._button, self._choose, self.said
+        row = partial(w.HBox, layout={"flex_flow": "row wrap"})
+        put, button, choose, says = self._input, self._button, self._choose, self.said
         late: dict[str, Any] = {"layout": WIDE, "continuous_update": False}
         typed: dict[str, Any] = {"style": {"description_width": "initial"}}
         stop = button("stop", self._stop, "warning")
@@ -132,19 +133,20 @@ class Workbench:
         self.least, self.most = (put(w.FloatText, text, **typed) for text in ("from", "to"))
         limit = button("limit the runs to this range", self._limit)
         unlimit = button("remove all limits", lambda: self._change(limits={}))
-        self.nodes = w.HBox(layout={"flex_flow": "row wrap"})
+        self.nodes = row()
         exclude = lambda names: self._change(excluded=names)  # noqa: E731
         self.excluded = put(w.SelectMultiple, "exclude", exclude, rows=8)
         chosen = [row([self.outcome, self.cell]), row([self.cutoff, find])]
         limits = row([self.metric, self.least, self.most, limit, unlimit])
         yield [*chosen, limits, self.nodes, self.shown[RUNS], self.excluded]
 
-        self.mitigation = put(w.Dropdown, "mitigation", self._mitigate)
+        self.mitigation = put(w.Dropdown, "mitigation", self._mitigate, layout=WIDE)
         self.rounds = put(w.BoundedIntText, "rounds", value=session.rounds, min=1, max=10_000)
         tries = button("try it", lambda: self._measure(TRIAL), "success")
         again = button("measure again, to confirm", lambda: self._measure(AGAIN), "success")
         save = button("save what was chosen", self._save)
-        measures = row([self.rounds, tries, again, stop, save])
+        self.automatic = row([tries, again])
+        measures = row([self.rounds, self.automatic, stop, save])
         without = button("measure without it", lambda: self._measure_side(BEFORE))
         having = button("I have done it: measure with it", lambda: self._measure_side(AFTER))
         self.by_hand = row([without, having])
@@ -389,6 +391,7 @@ class Workbench:
                 self.session = session = replace(session, mitigation=session.suggested(metric))
                 _offer(self.mitigation, options, session.mitigation)
                 self.by_hand.layout.display = "" if session.is_by_hand else "none"
+                self.automatic.layout.display = "none" if session.is_by_hand else ""
                 text = views.mitigations_html(session, found)
             self._show(MITIGATION, text)
 

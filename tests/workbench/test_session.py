@@ -109,7 +109,7 @@ def test_a_mitigation_by_hand_is_measured_before_and_after_by_clicks_and_again(f
     bench.settle().settle()
     flag.unlink()
     text = shown(bench, MITIGATION)
-    assert f": {SEEMS}</h4>" in text and "Not measured in turn" in text
+    assert f": {SEEMS}</h4>" in text and "comes and goes with it" in text
     assert "Untreated runs: " in text and session.next_step() == AGAIN
     session.measure(f"{AGAIN}.before")
     flag.touch()
