@@ -1,14 +1,10 @@
-"""What a notebook shows of an object: its name, its facts as two columns, and a table.
+"""What a notebook shows of an object: its name, and its facts as two columns.
 
 Owns the form in which `_repr_html_` of the library's objects shows them.
 """
 
 from collections.abc import Mapping
 from html import escape
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _SCALED = {  # ending of a counter's name: factor, and the unit in which people read it
     "_ns_per_s": (1e-6, " ms/s"),
@@ -16,10 +12,9 @@ _SCALED = {  # ending of a counter's name: factor, and the unit in which people 
     "_kb": (1 / 1024, " MiB"),
 }
 _LONGEST = 1000  # letters of a fact; `repr` and the attributes have all of it
-_MOST_ROWS = 16
 
 
-def facts_html(title: str, facts: Mapping[str, object], table: "pd.DataFrame | None" = None) -> str:
+def facts_html(title: str, facts: Mapping[str, object]) -> str:
     """An object as HTML for a notebook.
 
     Parameters
@@ -28,8 +23,6 @@ def facts_html(title: str, facts: Mapping[str, object], table: "pd.DataFrame | N
         What it is; may be empty.
     facts
         Name and value; None is shown as "not known", an empty list or text as "none".
-    table
-        Shown below; of a long one the first 16 rows.
 
     Returns
     -------
@@ -48,7 +41,7 @@ def facts_html(title: str, facts: Mapping[str, object], table: "pd.DataFrame | N
     )
     head = f"<p><b>{escape(title)}</b></p>" if title else ""
     body = f"<table>{rows}</table>" if rows else ""
-    return head + body + ("" if table is None else _table_html(table))
+    return head + body
 
 
 def plain_number(value: float, column: str = "") -> str:
@@ -81,11 +74,3 @@ def _shown(value: object) -> str:
         value = ", ".join(map(str, value))
     text = str(value) or "none"
     return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
-
-
-def _table_html(table: "pd.DataFrame") -> str:
-    shown = table.head(_MOST_ROWS).to_html(
-        index=False, border=0, na_rep="", float_format="{:.4g}".format
-    )
-    left = len(table) - _MOST_ROWS
-    return shown + (f"<p>{left} more rows</p>" if left > 0 else "")

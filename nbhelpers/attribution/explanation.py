@@ -9,8 +9,8 @@ strongest rank correlation among its columns, with Bonferroni's correction, name
 a test 22 and 44 (benchmarks/known_causes/bench.py --half held-out). That correlation without the
 judgement of consequences names a cause in 336 of 520 tables that have none, this in 4; of 220 that
 have one 113 and 152 rightly (benchmarks/attribution_structure.py --first 7000). Of ten structures
-that were written after the code, it names something in 10 of 1,000 tables (95 % bound 1.7 %; at
-most 4 of 100 of one structure), that correlation in 273 (the same, `unseen`).
+that were written after the code, it names something in 4 of 1,000 tables (95 % bound 0.9 %; at
+most 2 of 100 of one structure), that correlation in 273 (the same, `unseen`).
 """
 
 from collections.abc import Iterable

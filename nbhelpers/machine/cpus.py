@@ -5,10 +5,9 @@ Reads /sys/devices/system/cpu and /sys/devices/system/node, nothing else.
 
 import re
 from collections.abc import Collection
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
-from ..facts import facts_html
 from ._read import cpu_list, names, read
 
 CPU_FOLDER = "/sys/devices/system/cpu"
@@ -66,11 +65,6 @@ class Topology:
             f"Topology({len(self.cpus)} CPUs, {self.cores} cores, {self.packages} packages, "
             f"{self.numa_nodes} NUMA nodes)"
         )
-
-    def _repr_html_(self) -> str:
-        import pandas as pd
-
-        return facts_html(repr(self), {}, pd.DataFrame(map(asdict, self.cpus)))
 
 
 def topology(root: str | Path = "/") -> Topology:
