@@ -14,6 +14,7 @@ import pickle
 import resource
 import signal
 import stat
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -170,6 +171,8 @@ def _answer(read: Callable[[], Any], sending: int, memory: int, cpu_s: int) -> N
         gc.disable()  # what the parent's objects do at their end is the parent's
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGALRM):
             signal.signal(number, signal.SIG_DFL)
+        if arrow := sys.modules.get("pyarrow"):  # its own pool reserves a GiB of addresses
+            arrow.set_memory_pool(arrow.system_memory_pool())
         with suppress(OSError):
             Path("/proc/self/oom_score_adj").write_text("1000")  # it ends before its parent
         taken = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
@@ -308,12 +311,12 @@ def read_parquet(
         The file is missing, unreadable, larger than 2 GiB, no such table, or takes too much (see
         `in_child`).
     """
-    from pyarrow import BufferReader, parquet, set_memory_pool, system_memory_pool
+    from pyarrow import BufferReader, parquet
 
     content = read_bytes(path, what)
 
     def table() -> "pd.DataFrame":
-        set_memory_pool(system_memory_pool())  # others reserve a GiB of addresses, threads a stack
+        # threads have a stack each
         options: Any = {"columns": columns, "use_threads": False, "pre_buffer": False}
         found = parquet.read_table(BufferReader(content), **options)
         return found.to_pandas(use_threads=False, split_blocks=True, self_destruct=True)

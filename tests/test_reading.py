@@ -3,6 +3,8 @@
 import os
 import resource
 import signal
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -110,3 +112,14 @@ def test_a_process_with_busy_threads_reads(tmp_path):
         ended.set()
         for thread in threads:
             thread.join()
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_a_process_that_has_read_nothing_before_reads_a_table(kind, tmp_path):
+    """Arrow's own pool reserves a GiB of addresses when it is first used, which is in the child."""
+    table = pd.DataFrame({"name": ["a", "b"], "value": [1.0, 2.0]})
+    path = tmp_path / f"a ü.{kind}"
+    table.to_csv(path, index=False) if kind == "csv" else table.to_parquet(path)
+    code = f"from nbhelpers.reading import read_{kind}; print(len(read_{kind}({str(path)!r})))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == ("2\n", "")

@@ -232,4 +232,6 @@ def test_the_command_says_it_by_its_status(campaign: Path) -> None:
 def test_who_does_not_read_the_answer_gets_no_traceback(campaign: Path) -> None:
     verify = shlex.join([sys.executable, "-m", "nbhelpers", "verify", str(campaign)])
     command = f"{verify} | true"
-    assert not subprocess.run(command, shell=True, capture_output=True, text=True).stderr
+    buffered = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    done = subprocess.run(command, shell=True, capture_output=True, text=True, env=buffered)
+    assert not done.stderr

@@ -4,6 +4,7 @@ Owns the command line: its words, its errors, its exit statuses. What a verb doe
 """
 
 import json
+import os
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -48,7 +49,9 @@ def main(words: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return _stopped(arguments)
     except BrokenPipeError:  # `noisebook … | head`
-        sys.stderr.close()
+        os.dup2(
+            os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno()
+        )  # Python flushes it at its end
         return DONE
     except (OSError, MemoryError, RuntimeError) as error:
         if found := shortage(error):
@@ -60,7 +63,7 @@ def main(words: Sequence[str] | None = None) -> int:
 def _show(answer: "Answer | None", as_json: bool) -> None:
     if answer is not None:
         text = json.dumps(answer.data, indent=1, default=str) if as_json else answer.text
-        print(printable(text))
+        print(printable(text), flush=True)
 
 
 def _complain(error: NoisebookError) -> int:
