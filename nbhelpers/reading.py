@@ -10,7 +10,7 @@ import gzip
 import io
 import json
 import os
-import pickle
+import pickle  # nosec B403 (of ourselves)
 import resource
 import signal
 import stat
