@@ -84,7 +84,10 @@ def test_a_counter_that_separates_counts_if_it_comes_back_in_other_runs(share, e
 
     found = explain(campaign(1.0), permutations=200, seed=1)
     treatments = SimpleNamespace(explanation=found, baseline=range(40), factors=pd.DataFrame())
-    traced = SimpleNamespace(runs=campaign(share))
+    traced = SimpleNamespace(runs=campaign(share), is_program=True)
     steps = SimpleNamespace(treatments=treatments, traced=traced, outcome=Outcome("seconds"))
     verdict = _cause(steps)
     assert verdict.answer == expected and "In 40 other runs it" in verdict.sentence
+    traced.is_program = False  # the runs of a loop say nothing of the program's counter
+    verdict = _cause(steps)
+    assert verdict.answer == "yes" and "other runs" not in verdict.sentence

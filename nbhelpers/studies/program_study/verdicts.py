@@ -236,7 +236,8 @@ def _cause(steps: Steps) -> Verdict:
     numbers = (found.accuracy, *found.accuracy_interval)
     leader = found.factors.iloc[0]
     sentence = f"{found.summary}{factors} n = {n}."
-    if leader["kind"] == "category":  # of levels, which fresh runs may not have
+    # of levels, which other runs may not have; or a loop ran in the program's place there
+    if leader["kind"] == "category" or not steps.traced.is_program:
         return _found("yes", sentence, numbers, "balanced accuracy", n)
     fresh = rates(steps.traced.runs.query("cell == 'untraced'"))
     evidence = fresh_evidence(fresh, steps.outcome, leader["factor"], leader["correlation"])
