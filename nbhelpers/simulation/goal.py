@@ -19,13 +19,13 @@ from typing import Any, BinaryIO
 
 from ..errors import InputError
 from ..files import written
-from ..places import knowledge
+from ..places import shipped
 from ..reading import MOST_RATIO, open_regular, pieces, read_yaml
 from ._goal_arrays import schedule_of
 from ._simulator import ffi, lib
 from .schedule import CALC, RECV, SEND, Schedule, ScheduleError
 
-KNOWLEDGE = knowledge() / "goal.yml"
+KNOWLEDGE = shipped() / "data" / "knowledge" / "goal.yml"  # with the grammar, not a user's
 _SMALL_BYTES = 64 << 20  # of a packed one, at any size
 _MOST_BYTES = 1 << 40  # it is read piece by piece or mapped; of a packed one see `read_goal`
 _PACKERS: dict[bytes, Callable[..., Any]] = {  # by the first bytes of a file
