@@ -352,9 +352,9 @@ def _made(study: Study) -> dict[str, str]:
     stage.
     """
     files = whole_digests(study.build, study.stage)
-    seen = [name for name in files if name.startswith(("data/", "results/"))]
-    paths = {name: study.build / name for name in seen if not is_hidden(Path(name))}
-    return {name: files[name] for name, path in paths.items() if not _is_for_the_paper(path)}
+    own = [name for name in files if name.startswith(("data/", "results/"))]
+    seen = [name for name in own if not is_hidden(Path(name))]
+    return {name: files[name] for name in seen if not _is_for_the_paper(study.build / name)}
 
 
 def _is_for_the_paper(path: Path) -> bool:

@@ -31,10 +31,10 @@ from sklearn.linear_model import lars_path
 from sklearn.model_selection import KFold
 from sklearn.tree import DecisionTreeClassifier
 
-from nbhelpers.attribution.replication import ENOUGH, comes_back
+from nbhelpers.attribution.replication import ENOUGH, fresh_evidence
 from nbhelpers.attribution.screening import candidate_columns
 from nbhelpers.measurement import consequences, rates
-from nbhelpers.statistics.order import positions
+from nbhelpers.outcomes import Outcome
 
 LEVEL = 0.01
 HALVES, FIRST, STABLE = 100, 5, 0.9  # of the lasso
@@ -119,22 +119,16 @@ def replicated(answers: pd.DataFrame, half: str) -> pd.DataFrame:
 
     def evidence(answer: pd.Series) -> float:
         one = tables[answer["table"]]
-        name, *_ = [*answer["leaders"].split(), ""]
-        found = _numbers(one.blind, name)
-        if found is None:
+        name, own = answer["leaders"].partition(" ")[0], rates(one.blind)
+        if name not in own:
             return 0.0
-        alike = [other for other in tables.values() if other.cause.id == one.cause.id]
-        fresh = [_numbers(o.blind, name) for o in alike if (o.kind, o is one) == (one.kind, False)]
-        direction = spearmanr(*found, nan_policy="omit").statistic
-        return float(np.prod([comes_back(*runs, direction) for runs in fresh if runs is not None]))
+        direction = spearmanr(own[name], own["seconds"], nan_policy="omit").statistic
+        alike = [o for o in tables.values() if (o.cause.id, o.kind) == (one.cause.id, one.kind)]
+        fresh = [rates(other.blind) for other in alike if other is not one]
+        found = [fresh_evidence(runs, Outcome("seconds"), name, direction) for runs in fresh]
+        return float(np.prod(found))
 
     return answers[answers.apply(evidence, axis="columns") >= ENOUGH]
-
-
-def _numbers(runs: pd.DataFrame, name: str) -> tuple[pd.Series, pd.Series] | None:
-    """A column and the run times, in the order of measuring; None: there is no such column."""
-    table = rates(runs).iloc[positions(runs)]
-    return None if name not in table else (table[name].astype(float), table["seconds"])
 
 
 def card_table(scores: pd.DataFrame) -> str:

@@ -28,8 +28,8 @@ _SKIPPED = (".running.ipynb", ".failed.ipynb", ".lock", SEAL)
 _PACKED = {".gz", ".xz", ".png", ".parquet", ".zip", ".pdf"}
 Member = tuple[str, dict[str, str]]  # a file of the zip, and what its crate says of it
 _WHEN = (1980, 1, 1, 0, 0, 0)  # the first that a zip can hold: its times say nothing
-# of what Python's own list of types lacks; the machine's is not asked
-_KINDS = {
+_TYPES = mimetypes.MimeTypes()  # Python's own list; the machine's is not asked
+_KINDS = {  # which it lacks
     ".ipynb": "application/x-ipynb+json",
     ".gz": "application/gzip",
     ".xz": "application/x-xz",
@@ -138,9 +138,7 @@ def _add(archive: zipfile.ZipFile, name: str, content: bytes) -> Member:
         "name": path.name,
         "contentSize": str(len(content)),
         "sha256": hashlib.sha256(content).hexdigest(),
-        "encodingFormat": _KINDS.get(path.suffix)
-        or mimetypes.MimeTypes().guess_type(name)[0]
-        or "text/plain",
+        "encodingFormat": _KINDS.get(path.suffix) or _TYPES.guess_type(name)[0] or "text/plain",
     }
 
 

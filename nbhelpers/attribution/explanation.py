@@ -320,9 +320,10 @@ def _judged(start: Explanation, seen: Grouped, seed: int, permutations: int) -> 
         result = replace(result, p_value=null.p_value, found=found, surrogates=null.surrogates)
         if not found:
             return result
-    new = trees.unfitted(seen.slow.size)
-    tree = new.fit(seen.led_values, seen.slow) if seen.groups else None
-    return replace(result, tree=tree, factors=factor_table(seen, null))
+    if seen.groups:
+        tree = trees.unfitted(seen.slow.size).fit(seen.led_values, seen.slow)
+        result = replace(result, tree=tree)
+    return replace(result, factors=factor_table(seen, null))
 
 
 def _with_accuracy(start: Explanation, seen: Grouped, seed: int) -> Explanation:

@@ -49,9 +49,8 @@ def main(words: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return _stopped(arguments)
     except BrokenPipeError:  # `noisebook … | head`
-        os.dup2(
-            os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno()
-        )  # Python flushes it at its end
+        # Python flushes its output at its end, which would fail again
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return DONE
     except (OSError, MemoryError, RuntimeError) as error:
         if found := shortage(error):

@@ -261,14 +261,15 @@ def _mean_ratio(values: Sequence) -> np.ndarray | float:
 
 def _median_draws(cells: Sequence[_Cell], rounds: int, seed: int) -> list[np.ndarray]:
     """Resampled medians of each cell: by the same rounds, or each by runs of its own."""
-    together, draws = np.unique(np.concatenate([cell.units for cell in cells])), []
-    for cell in cells:
+    together = np.unique(np.concatenate([cell.units for cell in cells]))
+    draws = {}
+    for cell in {one.number: one for one in cells}.values():  # several pairs may share a table
         units = together if rounds else cell.units
         random = np.random.default_rng(seed if rounds else [seed, cell.number])
         drawn = random.integers(0, units.size, (_REPEATS, units.size))
         tables = resampled_rounds([cell.values[cell.units == unit] for unit in units], drawn)
-        draws.append(np.concatenate([np.median(table, axis=1) for table in tables]))
-    return draws
+        draws[cell.number] = np.concatenate([np.median(table, axis=1) for table in tables])
+    return [draws[cell.number] for cell in cells]
 
 
 def _strata(cells: Sequence[_Cell], rounds: int) -> dict[int, np.ndarray]:
