@@ -64,7 +64,7 @@ def read_bytes(path: str | Path, what: str = "file", most: int = MOST_BYTES) -> 
 
 
 @contextmanager
-def refusing(problem: str, path: str | Path) -> Iterator[None]:
+def refusing(problem: str, path: str | Path, fix: str | None = None) -> Iterator[None]:
     """Whatever the system or a parser says of a file becomes an InputError that names it."""
     try:
         yield
@@ -75,7 +75,7 @@ def refusing(problem: str, path: str | Path) -> Iterator[None]:
     except Exception as error:
         said = getattr(error, "strerror", None)
         reason = said or " ".join(str(error).split())[:300] or type(error).__name__
-        fix = None if said else "get the file again, it is probably damaged or cut short"
+        fix = fix or (None if said else "get the file again, it is probably damaged or cut short")
         raise InputError(f"{problem}: {reason}", where=path, fix=fix) from None
 
 

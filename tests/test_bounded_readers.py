@@ -33,8 +33,6 @@ EXPLAINED = {
     "reading.py": "the bounded readers themselves",
     "artifact/crate.py zipfile.ZipFile": "writes",
     "artifact/names.py gzip.decompress": "what we packed, of a campaign that was read before",
-    "artifact/names.py lzma.decompress": "as above",
-    "artifact/names.py parquet.read_table": "as above",
     "artifact/unpack.py zipfile.ZipFile": "bounds each entry and their sum itself",
     "machine/description.py gzip.decompress": "the kernel's own configuration",
     "machine/guardian.py json.load": "our own journal, whose owner is checked",

@@ -25,14 +25,13 @@ LICENCE = "https://spdx.org/licenses/Apache-2.0"
 FOLDERS = ("notebooks", "pages", "paper", "results", "provenance")
 _SHA256 = {"sha256": "https://w3id.org/ro/terms/workflow-run#sha256"}
 _SKIPPED = (".running.ipynb", ".failed.ipynb", ".lock", SEAL)
-_PACKED = {".gz", ".xz", ".png", ".parquet", ".zip", ".pdf"}
+_PACKED = {".gz", ".png", ".parquet", ".zip", ".pdf"}
 Member = tuple[str, dict[str, str]]  # a file of the zip, and what its crate says of it
 _WHEN = (1980, 1, 1, 0, 0, 0)  # the first that a zip can hold: its times say nothing
 _TYPES = mimetypes.MimeTypes()  # Python's own list; the machine's is not asked
 _KINDS = {  # which it lacks
     ".ipynb": "application/x-ipynb+json",
     ".gz": "application/gzip",
-    ".xz": "application/x-xz",
     ".yml": "application/yaml",
     ".parquet": "application/vnd.apache.parquet",
 }
@@ -160,9 +159,11 @@ def describe_crate(profile: str, records: list[dict], members: Iterable[Member])
     crate = ROCrate(version="1.1")
     crate.metadata.extra_terms.update(_SHA256)
     crate.name = f"Noisebook study, profile {profile}"
+    machine = records[0].get("data_from", {})
+    cpus, model = len(machine.get("cpus", ())), machine.get("cpu_model", "unknown")
     crate.description = (
         f"Measured data, executed notebooks, pages, tables and figures of {len(records)} stages."
-        f" {_machine_text(records[0])} Regenerate: make paper DATA=noisebook-{profile}.zip"
+        f" Measured on {cpus} CPUs ({model}). Regenerate: make paper DATA=noisebook-{profile}.zip"
     )
     crate.datePublished = max(record.get("time", "") for record in records) or "1980-01-01"
     crate.license = crate.add_jsonld(
@@ -179,15 +180,5 @@ def describe_crate(profile: str, records: list[dict], members: Iterable[Member])
     crate.root_dataset["mentions"] = {"@id": "#noisebook"}
     for name, properties in members:
         crate.add_file(dest_path=name, properties=properties)
-    return _plain(crate.metadata.generate())
-
-
-def _plain(metadata: dict) -> dict:
-    """The same with its entities in the order of their ids."""
-    return {**metadata, "@graph": sorted(metadata["@graph"], key=lambda entity: entity["@id"])}
-
-
-def _machine_text(record: dict) -> str:
-    machine = record.get("data_from", {})
-    cpus = machine.get("cpus", [])
-    return f"Measured on {len(cpus)} CPUs ({machine.get('cpu_model', 'unknown')})."
+    found = crate.metadata.generate()
+    return found | {"@graph": sorted(found["@graph"], key=lambda entity: entity["@id"])}

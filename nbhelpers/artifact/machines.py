@@ -8,7 +8,9 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pandas as pd
 
 from ..errors import InputError
 from ..files import write_atomically
@@ -16,11 +18,8 @@ from ..measurement import finished, recorded_runs, series
 from ..places import is_installed, results, shipped
 from ..reading import read_json, refusing
 from ..study import Study
-from .crate import MANIFEST, METADATA
-from .unpack import checked_files, opened
-
-if TYPE_CHECKING:
-    import pandas as pd
+from .crate import MANIFEST
+from .unpack import checked_files, metadata, opened
 
 _MACHINE = "00-machine/machine.json"
 _FACTS = ("cpu_model", "cores", "virtualisation", "kernel", "compiler")
@@ -51,7 +50,7 @@ class MachineStudy:
     data: Path
     facts: dict[str, Any]
 
-    def runs(self, campaign: str) -> "pd.DataFrame":
+    def runs(self, campaign: str) -> pd.DataFrame:
         """Finished runs of a campaign, such as ``"40-mitigations/injected"``, with the column
         `machine`. Of several campaigns in that folder it is the largest; without any, no row.
         """
@@ -59,15 +58,13 @@ class MachineStudy:
         tables = (finished(recorded_runs(folder)) for folder in self._campaigns(campaign))
         return self._largest(tables, columns)
 
-    def series(self, campaign: str) -> "pd.DataFrame":
+    def series(self, campaign: str) -> pd.DataFrame:
         """What the runs of a campaign printed, a row a value, with the column `machine`."""
         columns = ["run", "name", "unit", "index", "value"]
         return self._largest(map(series, self._campaigns(campaign)), columns)
 
-    def _largest(self, tables: "Iterable[pd.DataFrame]", columns: list[str]) -> "pd.DataFrame":
-        import pandas
-
-        empty = pandas.DataFrame(columns=columns)
+    def _largest(self, tables: Iterable[pd.DataFrame], columns: list[str]) -> pd.DataFrame:
+        empty = pd.DataFrame(columns=columns)
         return max(tables, key=len, default=empty).assign(machine=self.name)
 
     def commands(self, campaign: str) -> dict[str, str]:
@@ -143,7 +140,7 @@ def open_study(path: str | Path) -> MachineStudy:
     if path.is_dir():
         return _study(path)
     with opened(path) as source:
-        digest = hashlib.sha256(source.read(METADATA)).hexdigest()
+        digest = hashlib.sha256(metadata(source)).hexdigest()
         folder = results() / "compared" / digest[:16] / path.stem
         if not (folder / MANIFEST).exists():  # it is written last
             files = dict(checked_files(source, _READ))

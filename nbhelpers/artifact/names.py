@@ -5,9 +5,7 @@ Owns which names this machine has and how a file's bytes are rewritten, packed o
 
 import getpass
 import gzip
-import io
 import json
-import lzma
 import os
 import re
 import socket
@@ -19,12 +17,14 @@ from urllib.parse import quote
 
 from ..errors import InputError
 from ..places import PACKAGE, results, shipped
+from ..reading import refusing
 from ..records import with_new_checks
 
 KEEP = "keep"
 PROJECT = "/noisebook"
 _SHORTEST = 3  # a name of two letters stands in many texts by chance
 _SHORTEST_IN_BINARY = 6  # bytes; a shorter one occurs in packed bytes by chance
+# tables of an injection hold numbers, and words of ours
 _BINARY = {".png", ".pdf", ".parquet", ".zip", ".woff2", ".npy", ".npz"}
 _WORD = rb"[A-Za-z0-9_]"
 # as Linux makes it; in a recording, too, as the other one has as many bytes
@@ -168,7 +168,7 @@ def without_names(content: bytes, path: PurePosixPath, names: Names) -> bytes:
     Parameters
     ----------
     content
-        The file's bytes: text, packed text (.gz, .xz), a table (.parquet), or anything else.
+        The file's bytes: text, packed text (.gz), or anything else.
     path
         Its name tells which.
     names
@@ -179,10 +179,11 @@ def without_names(content: bytes, path: PurePosixPath, names: Names) -> bytes:
     InputError
         A binary file holds a name, which cannot be replaced there.
     """
-    if path.suffix in (".gz", ".xz"):
-        return _repacked(content, path, names)
-    if path.suffix == ".parquet":
-        return _table_without_names(content, names)
+    if path.suffix == ".gz":
+        with refusing("a damaged packed file", str(path)):
+            text = gzip.decompress(content)
+        changed = without_names(text, path.with_suffix(""), names)
+        return content if changed == text else gzip.compress(changed, mtime=0)
     if path.suffix == ".jsonl":
         return with_new_checks(content, names.replaced)
     if path.suffix not in _BINARY and b"\0" not in content:
@@ -195,45 +196,3 @@ def without_names(content: bytes, path: PurePosixPath, names: Names) -> bytes:
             fix="remove the file, or share names too: make artifact NAMES=keep",
         )
     return names.other_boots(content)
-
-
-def _repacked(content: bytes, path: PurePosixPath, names: Names) -> bytes:
-    try:
-        text = gzip.decompress(content) if path.suffix == ".gz" else lzma.decompress(content)
-    except (OSError, EOFError, lzma.LZMAError) as error:
-        raise InputError(f"a damaged packed file: {error}", where=path) from None
-    changed = without_names(text, path.with_suffix(""), names)
-    if changed == text:
-        return content
-    return gzip.compress(changed, mtime=0) if path.suffix == ".gz" else lzma.compress(changed)
-
-
-def _table_without_names(content: bytes, names: Names) -> bytes:
-    """A Parquet table, written anew only if a text or its metadata hold a name."""
-    import pyarrow.parquet as parquet
-
-    table = parquet.read_table(io.BytesIO(content))
-    changed = _texts_replaced(table, names)
-    notes = {key: names.replaced(value) for key, value in (table.schema.metadata or {}).items()}
-    changed = changed.replace_schema_metadata(notes)
-    if changed.equals(table, check_metadata=True):
-        return content
-    written = io.BytesIO()
-    parquet.write_table(changed, written, compression="zstd")
-    return written.getvalue()
-
-
-def _texts_replaced(table, names: Names):
-    import pyarrow
-
-    for number, field in enumerate(table.schema):
-        kind = field.type.value_type if pyarrow.types.is_dictionary(field.type) else field.type
-        if not (pyarrow.types.is_string(kind) or pyarrow.types.is_large_string(kind)):
-            continue
-        column = table.column(number)
-        known = {text for text in column.unique().to_pylist() if text is not None}
-        aliases = {text: names.replaced(text.encode()).decode() for text in known}
-        if any(text != alias for text, alias in aliases.items()):
-            texts = [aliases.get(text) for text in column.to_pylist()]
-            table = table.set_column(number, field, pyarrow.array(texts, kind).cast(field.type))
-    return table

@@ -103,7 +103,7 @@ def test_another_study_of_the_same_name_is_refused(archive, tmp_path, monkeypatc
 def test_a_zip_that_was_cut_is_refused(archive, share):
     content = archive.read_bytes()
     archive.write_bytes(content[: int(len(content) * share)])
-    refused(archive, "this is no whole zip")
+    refused(archive, "cannot read it as a whole zip")
 
 
 def test_a_flipped_bit_is_found(archive):
@@ -170,9 +170,9 @@ def test_another_zip_and_another_folder_are_refused(tmp_path, monkeypatch):
         packed.writestr("a.txt", "a")
     refused(tmp_path / "a.zip", "there is no ro-crate-metadata.json in it")
     refused(tmp_path, "no regular file")
-    refused(tmp_path / "none.zip", "cannot read it")
+    refused(tmp_path / "none.zip", "cannot read it as a whole zip: No such file")
     (tmp_path / "text.zip").write_text("<html>not found</html>")
-    refused(tmp_path / "text.zip", "this is no whole zip")
+    refused(tmp_path / "text.zip", "cannot read it as a whole zip")
 
 
 EVIL = (
