@@ -24,7 +24,7 @@ $(error $(firstword $(dollar)) has a $$ in it: rename the file)
 endif
 q = '$(subst ','\'',$(1))'
 python := $(call q,$(PY))
-STAGE := $(python) -m nbhelpers.stages
+STAGE := $(python) -m nbhelpers
 plain = $(shell basename -- $(call q,$(1)) | sed 's/^noisebook-//; s/\.\(zip\|ya*ml\)$$//; s/[^A-Za-z0-9_-]/-/g')
 NAME := $(if $(DATA),shared-$(call plain,$(DATA)),$(call plain,$(PROFILE)))
 S := build/$(NAME)/stamps
@@ -65,7 +65,7 @@ $(S)/planned: $(S)/checked build/c-parts FORCE
 	@$(STAGE) wanted --profile $(NAME) $(STAGES) && touch $@
 $(WANTED): $(S)/planned ; @:
 $(DONE): $(S)/%.done: $(S)/%.wanted
-	@$(STAGE) run $* --profile $(NAME) && touch $@
+	@$(STAGE) stage $* --profile $(NAME) && touch $@
 $(MADE): $(S)/%.made: $(S)/%.done ; @:
 after = $(1:%=$(S)/%.done): $(2:%=$(S)/%.made)
 $(call after,10-trace-collection 70-noise-signatures $(EXTRA_STAGES),00-machine)

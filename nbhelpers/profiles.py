@@ -20,7 +20,7 @@ import yaml
 from .errors import InputError
 from .extras import with_notebooks
 from .files import write_atomically
-from .reading import decoded, load_yaml, read_bytes, read_json
+from .reading import decoded, load_yaml, read_bytes, read_json, refusing
 from .schemas import schema_error
 from .stage_records import record_of
 from .study import NOTEBOOKS, PROFILES, Study, adopted_profile_file, notebook_files, profile_file
@@ -74,13 +74,13 @@ def parameters_of(stage: str, profile: str) -> dict:
     return {**sections.get(stage, {}), "profile": profile}
 
 
-def notebook_of(stage: str) -> Path:
-    """The file of a stage's notebook."""
-    path = notebook_files().get(stage)
-    if path is None:
-        fix = "ls notebooks; make doctor says which extras bring more"
-        raise InputError(f"there is no notebook {stage}", where=NOTEBOOKS, fix=fix)
-    return path
+def notebook_of(stage: str, where: Path = NOTEBOOKS) -> Path:
+    """The file of a stage's notebook; `where` it is named, for the error if there is none."""
+    files = notebook_files()
+    if stage not in files:
+        fix = f"{_hint(stage, files)}; make doctor says which extras bring more"
+        raise InputError(f"there is no notebook '{stage}'", where=where, fix=fix)
+    return files[stage]
 
 
 def declared_parameters(stage: str) -> dict[str, str]:
@@ -222,13 +222,7 @@ def _sections(path: Path) -> dict[str, dict]:
         for file in filter(Path.exists, files):
             sections |= _read(file)
     for section, values in sections.items():
-        if section not in notebook_files():
-            raise InputError(
-                f"'{section}' is no notebook",
-                where=path,
-                why="it would silently change nothing",
-                fix=_hint(section, notebook_files()),
-            )
+        notebook_of(section, path)
         check_parameters(section, values, f"{path}, {section}")
     return sections
 
@@ -250,18 +244,10 @@ class _Strict(yaml.SafeLoader):
 def _read(path: Path) -> dict[str, dict]:
     """The sections of a profile, each a mapping whose keys are texts."""
     text = decoded(read_bytes(path, "profile", MOST_BYTES), path, "profile", "utf-8-sig")
-    try:
+    form = "a mapping from notebooks to their parameters: 10-trace-collection: {runs: 30}"
+    with refusing("the profile is not YAML that can be used", path, form):
         sections = load_yaml(text, _Strict, path, "profile") or {}
-    except (yaml.YAMLError, RecursionError, ValueError) as error:
-        raise InputError(
-            f"the profile is not YAML that can be used: {' '.join(str(error).split())[:200]}",
-            where=path,
-        ) from None
-    parts: list[Any] = [sections, *sections.values()] if isinstance(sections, dict) else [0]
-    if not all(isinstance(part, dict | None) for part in parts):
-        raise InputError(
-            "a profile is a mapping from notebooks to their parameters",
-            where=path,
-            fix="10-trace-collection: {runs: 30}",
-        )
+        parts: list[Any] = [sections, *sections.values()] if isinstance(sections, dict) else [0]
+        if not all(isinstance(part, dict | None) for part in parts):
+            raise TypeError("it is no mapping of mappings")
     return {section: values or {} for section, values in sections.items()}

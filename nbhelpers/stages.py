@@ -1,19 +1,16 @@
 """Runs a notebook as a stage of the pipeline: parameters checked, machine locked, the result moved
 into place only when whole.
 
-`python -m nbhelpers.stages check|wanted|run` is what the Makefile calls;
+`noisebook check`, `wanted` and `stage` are what the Makefile calls;
 nothing here knows what a stage computes.
 """
 
-import argparse
 import ctypes
 import fcntl
 import os
 import re
-import shlex
 import shutil
 import signal
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -21,7 +18,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from .errors import InputError, NoisebookError, Unavailable
+from .errors import InputError, Unavailable
 from .extras import stages as extra_stages
 from .files import (
     digest,
@@ -36,7 +33,6 @@ from .loaded import EXTENSION, LIST, digests, modules
 from .measurement.seal import sha256
 from .places import HOME, programs, results, shipped
 from .profiles import adopted, check_parameters, notebook_of, parameters_of
-from .progress import for_command
 from .reading import read_json
 from .schemas import jsonschema
 from .stage_line import outlook, shown, stage_seconds
@@ -91,19 +87,18 @@ def _changed_files(build: Path, stages: list[str]) -> str:
     """Promise anew what stages would be made from, and the files of the study itself; say which of
     the latter is another than at the last time.
     """
-    now = whole_digests(build, STUDY)
+    now, then, said = whole_digests(build, STUDY), dict[str, dict[str, str]](), ""
     try:
         then = promised(build)
     except InputError as error:
         said = put_aside(build / MANIFEST, error.what)
-        _promise(build, {STUDY: now})
-        return said
     wanted = {stage: f"stamps/{stage}.wanted" for stage in stages if stage in then}
     anew = {stage: then[stage] | {name: sha256(build / name)} for stage, name in wanted.items()}
     _promise(build, anew | {STUDY: now})
-    before = then.get(STUDY, {})
-    changed = [name for name in now if before.get(name, now[name]) != now[name]]
-    return f"Changed since the last time: {', '.join(changed)}" if changed else ""
+    before = now | then.get(STUDY, {})
+    if changed := [name for name in now if before[name] != now[name]]:
+        said = f"Changed since the last time: {', '.join(changed)}"
+    return said
 
 
 def _stamp(stage: str, profile: str, kind: str) -> Path:
@@ -207,12 +202,11 @@ def make_paper(profile: str) -> Path:
     """Run all stages that are stale, in the order of the Makefile; return the paper's page: what
     `make paper` does, where there is no make.
     """
-    needs = _needs()
-    with for_command():
-        print(write_wanted(profile, list(needs)), flush=True)
+    profile, needs = adopted(profile), _needs()
+    print(write_wanted(profile, list(needs)), flush=True)
     for stage, before in needs.items():
         if _is_stale(stage, before, profile):
-            _run_and_print(stage, profile)
+            run_and_print(stage, profile)
             _stamp(stage, profile, "done").touch()
     return Study(PAPER, profile).build / "paper" / "index.html"
 
@@ -234,16 +228,11 @@ def _provenance(study: Study, wanted: dict, began: float) -> dict:
     """
     from .machine import provenance
 
-    before = {
-        path.stem: digest(path.read_bytes())
-        for path in sorted((study.build / "stamps").glob("*.made"))
-        if path.stem < study.stage
-    }
     code = digest(to_json(wanted["code"]))
     return {
         **provenance(wanted["parameters"]),
         "stage": study.stage,
-        "made_from": {"notebook": wanted["notebook"], "code": code, "stages_before": before},
+        "made_from": {"notebook": wanted["notebook"], "code": code},
         "data_from": study.machine["machine"],
         "took_s": round(time.monotonic() - began, 1),
     }
@@ -398,6 +387,14 @@ def is_hidden(path: Path) -> bool:
     return any(part[0] == "." for part in path.parts)
 
 
+def run_and_print(stage: str, profile: str) -> None:
+    """Run a stage; print how long it took, and where its page is."""
+    _stop_cleanly()
+    began = time.monotonic()
+    page = run_stage(stage, profile)
+    print(f"{stage}  {time.monotonic() - began:.0f} s  {os.path.relpath(page)}", flush=True)
+
+
 def _stop_cleanly() -> None:
     """SIGTERM becomes an orderly end: papermill would otherwise leave the kernel's children behind.
     So does the death of make.
@@ -408,63 +405,3 @@ def _stop_cleanly() -> None:
 
     signal.signal(signal.SIGTERM, stop)
     ctypes.CDLL(None).prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGTERM, 0, 0, 0)
-
-
-def _run_and_print(stage: str, profile: str) -> None:
-    began = time.monotonic()
-    page = run_stage(stage, profile)
-    print(f"{stage}  {time.monotonic() - began:.0f} s  {os.path.relpath(page)}", flush=True)
-
-
-def main() -> int:
-    """The command line; an error that a user can fix is a message and status 2, not a traceback."""
-    parser = argparse.ArgumentParser(description="what the Makefile calls")
-    parser.add_argument("command", choices=["check", "wanted", "run"])
-    parser.add_argument("stages", nargs="*")
-    parser.add_argument("--profile", required=True)
-    given = parser.parse_intermixed_args()
-    _stop_cleanly()
-    try:
-        _obey(given.command, given.profile, given.stages)
-        return 0
-    except NoisebookError as error:
-        message, status = str(error), 2
-    except OSError as error:
-        message, status = str(_not_written(error, given.profile)), 2
-    except KeyboardInterrupt:
-        message = "Stopped. Finished runs are kept; the same command goes on from here."
-        status = 130
-    print(f"\n{message}", file=sys.stderr)
-    return status
-
-
-def _obey(command: str, profile: str, stages: list[str]) -> None:
-    if command == "check":  # the whole profile, before anything is built or run
-        adopted(profile)
-    elif command == "wanted":
-        with for_command():
-            message = write_wanted(profile, stages)
-        print(f"{message}\n" if message else "", end="", flush=True)
-    else:
-        _run_and_print(stages[0], profile)
-
-
-def _not_written(error: OSError, profile: str) -> NoisebookError:
-    """A full disk, or what root made (sudo make paper) and another user cannot go on with.
-
-    Any other error is raised again.
-    """
-    build = results() / Path(profile).stem
-    full = disk_error(error, error.filename or build)
-    if not full and not isinstance(error, PermissionError):
-        raise error
-    mine = f"sudo chown -R $USER {shlex.quote(str(build))}"
-    return full or InputError(
-        f"this user may not write here: {error.strerror}",
-        where=error.filename,
-        fix=f"go on as the user who began, or take it over: {mine}",
-    )
-
-
-if __name__ == "__main__":
-    sys.exit(main())

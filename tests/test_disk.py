@@ -124,7 +124,7 @@ def test_a_campaign_on_a_disk_that_fills_up_goes_on_when_there_is_room(tmp_path)
 )
 def test_a_stage_on_a_full_disk_says_so_without_a_traceback(house, cell):  # noqa: F811
     notebook(house, "00-machine", cell)
-    script = f"cd .. && {PYTHON} -m nbhelpers.stages run 00-machine --profile quick"
+    script = f"cd .. && {PYTHON} -m nbhelpers stage 00-machine --profile quick"
     done = on_a_small_disk(house / "build", script, size="1m", env=place(house)["env"])
     assert done.returncode in (1, 2), done.stderr
     assert "the disk is full" in done.stderr and "make room" in done.stderr

@@ -14,7 +14,6 @@ from .processes import run
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 RECORDED = REPOSITORY / "data" / "recorded"
-STAGES = (sys.executable, "-m", "nbhelpers.stages")
 MOST_PX, MOST_WORDS = 4500, 900  # of a page, for somebody who has five minutes
 _SAYS = 'class="output_subarea output_stream output_stderr'  # a warning stands on the page
 
@@ -63,7 +62,8 @@ def test_the_recorded_campaign_gives_the_same_bytes_every_time():
         made = before[f"{copy.parents[1].name}/{copy.name}"]
         assert made == hashlib.sha256(copy.read_bytes()).hexdigest(), copy
     for stage in ("20-delta-config", "50-attribution"):
-        run(*STAGES, "run", stage, "--profile", "recorded", cwd=REPOSITORY, check=True)
+        words = ("-m", "nbhelpers", "stage", stage, "--profile", "recorded")
+        run(sys.executable, *words, cwd=REPOSITORY, check=True)
     assert results("recorded") == before and len(before) > 40
     figure = REPOSITORY / "build/recorded/results/35-planted-anomaly/planted.png"
     assert figure.read_bytes() == (REPOSITORY / "docs/figures/planted.png").read_bytes(), "README's"

@@ -22,7 +22,7 @@ from .processes import run_python
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 STAGES = ("00-machine", "10-trace-collection")
-RUN = [sys.executable, "-m", "nbhelpers.stages", "run"]
+RUN = [sys.executable, "-m", "nbhelpers", "stage"]
 PARAMETERS = 'profile: str = "quick"  # which\nruns: int = 3  # how many'
 WRITE = """from nbhelpers.study import Study
 study = Study({stage!r}, profile)
@@ -135,13 +135,13 @@ def test_a_failed_stage_fails_again_and_leaves_its_notebook(house):
 
 def test_a_wrong_parameter_of_a_later_stage_is_refused_before_the_first_runs(house):
     profile(house, "10-trace-collection: {rums: 4}\n")
-    for result in (make(house), stages(house, "run", "00-machine")):
+    for result in (make(house), stages(house, "stage", "00-machine")):
         assert result.returncode == 2 and "did you mean 'runs'" in result.stderr
         assert ".html" not in result.stdout and "Traceback" not in result.stderr
 
 
 def test_an_unknown_notebook_is_refused_with_a_hint(house):
-    result = stages(house, "run", "01-machine")
+    result = stages(house, "stage", "01-machine")
     assert result.returncode == 2 and "Traceback" not in result.stderr
 
 

@@ -101,7 +101,6 @@ def _manifest(profile: str, records: list[dict], names: Names) -> dict:
         "profile": profile,
         "noisebook": __version__,
         "commits": sorted({record["commit"] for record in records if record.get("commit")}),
-        "stages": [record["stage"] for record in records],
         "names": "replaced" if names.words or names.folders else "as they were",
     }
 
@@ -114,11 +113,8 @@ def _files(study: Study) -> Iterator[tuple[str, Path]]:
             inside = path.relative_to(folder)
             if path.is_file() and _shared(inside):
                 yield f"{prefix}/{inside.as_posix()}", path
-    single = {
-        "profile.yml": profile_file(study.profile),
-        "requirements.lock": shipped() / "requirements.lock",
-        "LICENSE": shipped() / "LICENSE",
-    }
+    single = {name: shipped() / name for name in ("requirements.lock", "LICENSE")}
+    single["profile.yml"] = profile_file(study.profile)
     yield from ((name, path) for name, path in single.items() if path.is_file())
 
 

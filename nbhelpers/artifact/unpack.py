@@ -23,7 +23,7 @@ from .crate import FORMAT, MANIFEST, METADATA
 
 _MOST_ZIP = 1 << 40
 _MOST_RATIO, _ALWAYS_FINE = 100, 64 << 20  # bytes unpacked for one packed; texts have 3 to 20
-_NO_ARTIFACT = "what make artifact writes is expected: a zip, not unpacked"
+_NO_ARTIFACT = "a zip of make artifact is expected, not unpacked, as in make paper DATA=PATH.zip"
 _COPY_AGAIN = "copy it again from where it came; unzip -t says whether a zip is whole"
 _ASK = "nothing was unpacked; ask who sent it for another: make artifact writes none such"
 Source = zipfile.ZipFile  # a shared study, open
@@ -117,7 +117,15 @@ def adopt(path: str | Path, name: str) -> str:
         shared = {"digest": digest, **_manifest(source)}
         data, note = results() / name / "data", shared_file(name)
         if data.exists():
-            return _same_data(read_json(note) if note.exists() else {}, shared, name)
+            here = read_json(note) if note.exists() else {}
+            if here.get("digest") == digest:
+                return ""
+            raise InputError(
+                f"other data have the name {name} already",
+                where=results() / name,
+                why="two studies would be mixed",
+                fix=f"rename the zip, which names the profile; or remove build/{name}",
+            )
         fresh = data.with_name("data.unpacking")
         shutil.rmtree(fresh, ignore_errors=True)
         fresh.mkdir(parents=True)
@@ -132,27 +140,13 @@ def adopt(path: str | Path, name: str) -> str:
 
 
 def _manifest(source: Source) -> dict:
-    where = str(source.filename)
-    with refusing(f"{MANIFEST} in it cannot be read", where, _NO_ARTIFACT):
+    """What a study says of itself."""
+    problem = f"{MANIFEST} in it is not of a known format"
+    with refusing(problem, str(source.filename), _NO_ARTIFACT):
         manifest = json.loads(content(source, MANIFEST, SMALL_BYTES))
-    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
-        raise InputError(
-            f"this is no shared study of a known format: {MANIFEST} does not say '{FORMAT}'",
-            where=where,
-            fix=_NO_ARTIFACT,
-        )
-    return {key: manifest.get(key) for key in ("profile", "noisebook", "commits")}
-
-
-def _same_data(here: dict, shared: dict, name: str) -> str:
-    if here.get("digest") != shared["digest"]:
-        raise InputError(
-            f"other data have the name {name} already",
-            where=results() / name,
-            why="two studies would be mixed",
-            fix=f"rename the zip, which names the profile; or remove build/{name}",
-        )
-    return ""
+        if manifest["format"] != FORMAT:
+            raise ValueError(f"it has {manifest['format']!r}, not {FORMAT!r}")
+        return {key: manifest.get(key) for key in ("profile", "noisebook", "commits")}
 
 
 def _digests(source: Source) -> dict[str, str]:

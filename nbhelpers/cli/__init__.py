@@ -1,21 +1,20 @@
 """The command `noisebook`: one verb for each thing that the notebooks do, over the same functions.
 
-Owns the command line: its words, its errors, its exit statuses. What a verb does is in `_verbs`.
+Owns the command line: its words, its errors, its exit statuses. What the verbs do is in `_programs`
+and `_verbs`.
 """
 
 import json
 import os
+import shlex
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
-from ..errors import NoisebookError, RunError, printable
+from ..errors import InputError, NoisebookError, RunError, printable
 from ..files import shortage
 from ..progress import for_command
+from . import _programs, _verbs  # they declare the verbs
 from ._parser import parsed
-
-if TYPE_CHECKING:
-    from ._verbs import Answer
 
 DONE, FAULT, REFUSED, PROGRAM_FAILED, STOPPED = 0, 1, 2, 3, 130
 
@@ -34,13 +33,11 @@ def main(words: Sequence[str] | None = None) -> int:
     done as requested, the message has the reason and the fix; 3 the program could not be run;
     130 stopped by Ctrl-C, what was measured is kept.
     """
+    arguments = None
     try:
         arguments = parsed(sys.argv[1:] if words is None else list(words))
-    except NoisebookError as error:
-        return _complain(error)
-    if arguments is None:
-        return DONE
-    try:
+        if arguments is None:
+            return DONE
         with for_command():
             answer = arguments.verb(arguments)
         _show(answer, arguments.json)
@@ -53,13 +50,13 @@ def main(words: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return DONE
     except (OSError, MemoryError, RuntimeError) as error:
-        if found := shortage(error):
+        if found := shortage(error) or _not_allowed(error, arguments):
             return _complain(found)
         raise
     return answer.status if answer else DONE
 
 
-def _show(answer: "Answer | None", as_json: bool) -> None:
+def _show(answer: _verbs.Answer | None, as_json: bool) -> None:
     if answer is not None:
         text = json.dumps(answer.data, indent=1, default=str) if as_json else answer.text
         print(printable(text), flush=True)
@@ -68,6 +65,19 @@ def _show(answer: "Answer | None", as_json: bool) -> None:
 def _complain(error: NoisebookError) -> int:
     print(f"noisebook: {error}", file=sys.stderr)
     return PROGRAM_FAILED if isinstance(error, RunError) else REFUSED
+
+
+def _not_allowed(error: BaseException, arguments: object) -> NoisebookError | None:
+    """What another user made, root say (sudo make paper), and this one cannot go on with."""
+    if not (isinstance(error, PermissionError) and error.filename):
+        return None
+    folder = getattr(arguments, "data_folder", None) or os.path.dirname(error.filename)
+    mine = f"sudo chown -R $USER {shlex.quote(str(folder))}"
+    return InputError(
+        f"this user may not write here: {error.strerror}",
+        where=error.filename,
+        fix=f"go on as the user who began, or take it over: {mine}",
+    )
 
 
 def _stopped(arguments: object) -> int:

@@ -1,11 +1,11 @@
-"""The words of the command line: verbs, options, and how a program is described. No verb is
-imported here.
+"""How the words of the command line are declared: verbs, their options, and what describes a
+program.
 """
 
 import math
 import shlex
+from collections.abc import Callable
 from functools import partial
-from importlib import import_module
 from types import SimpleNamespace
 
 import click
@@ -13,174 +13,98 @@ import click
 from .. import __version__
 from ..errors import InputError
 
-_STATUSES = """\
+Verb = Callable[[SimpleNamespace], object]
+_STATUSES = """\b
 exit status: 0 done, whatever was found; 1 a fault of Noisebook; 2 it cannot be done as requested
 (the message has the fix); 3 the program could not be run; 4 verify found damage; 130 stopped by
 Ctrl-C (data are kept)."""
-_EXAMPLES = """\
-examples:
-  noisebook doctor
-  noisebook why -- ./my_program --size 100
-  noisebook run --runs 30 --seconds 'elapsed: (?P<seconds>[0-9.]+)' -- ./my_program
-  noisebook run --shell './a | ./b'
-  noisebook explain hyperfine.json    or: perf script > trace.txt; noisebook explain trace.txt
-  noisebook ab -- ./old --size 100 -- ./new --size 100"""
-_AB = """\
-what is compared, in one of these ways:
-  noisebook ab -- ./a 100 -- ./b 100                two commands, or two builds
-  noisebook ab --new-env OMP_NUM_THREADS=1 -- ./program 100
-  noisebook ab --new-mitigation aslr-off -- ./program 100
-                                                    two settings of one program
-
-The runs alternate, old new new old or new old old new, by a coin. Measuring ends as soon as the
-answer is known: better, worse, or within the margin. With --folder the same command goes on where
-an earlier one stopped.
-
-exit status of ab: 0 the new one is better, or the change is within the margin; 4 it is worse; 5 it
-can't be told yet. Of all verbs:"""
-_PROGRAM = ("run", "trace", "inject", "explain", "why", "ab")
-VERBS = {
-    "doctor": "what this machine can and cannot measure, and what fixes it",
-    "run": "run a program some times: how long it takes, and how much that differs",
-    "trace": "record what takes the CPU from it, and write its slowest run as a noise config",
-    "inject": "run it with and without the noise of a config, in turn",
-    "explain": "which counters separate its slow runs, or those of a FILE of another tool",
-    "why": "all of these in a bounded time: verdicts, remedies, and a page",
-    "ab": "is the new one of two builds, commands or settings better or worse, and by how much",
-    "whatif": "how long a traced MPI program takes on another network, on more ranks, under noise",
-    "compare": "studies of several machines side by side: what holds on which, and a page",
-    "verify": "whether a study, a campaign or an artifact is whole, and which run is damaged",
-    "lab": "open the notebooks in JupyterLab",
-    "paper": "the whole study on this machine, ending in one page",
-}
-_OF_MAKE = {
-    "pack": "what make artifact does: a study as one zip",
-    "unpack": "what make paper DATA=that.zip does first: its data as a profile here",
-}
 
 
-def _text(word: str, metavar: str, what: str) -> click.Option:
-    return click.Option([word], default="", metavar=metavar, help=what)
+@click.group(epilog=_STATUSES)
+@click.version_option(__version__, message="noisebook %(version)s")
+def noisebook() -> None:
+    """Why does a parallel program not take the same time twice?
+
+    \b
+    examples:
+      noisebook doctor
+      noisebook why -- ./my_program --size 100
+      noisebook run --runs 30 --seconds 'elapsed: (?P<seconds>[0-9.]+)' -- ./my_program
+      noisebook run --shell './a | ./b'
+      noisebook explain hyperfine.json    or: perf script > trace.txt; noisebook explain trace.txt
+      noisebook ab -- ./old --size 100 -- ./new --size 100
+    """
 
 
-class _Finite(click.FloatRange):
-    """A number within limits; `nan` and `inf`, which no limit excludes, are refused."""
-
-    def convert(self, value: object, param: object, ctx: object) -> float:
-        number = super().convert(value, param, ctx)  # type: ignore[arg-type]
-        if not math.isfinite(number):
-            self.fail(f"{value} is no number of finite size.", param, ctx)  # type: ignore[arg-type]
-        return number
+def option(words: str, metavar: str | None, what: str, **more: object) -> click.Option:
+    """An option: its word, and the name of its value where that is another."""
+    return click.Option(words.split(), metavar=metavar, help=what, **more)  # type: ignore[arg-type]
 
 
-def _number(
-    word: str, metavar: str, what: str, default: float = 0, fits: click.ParamType | None = None
-) -> click.Option:
-    """A number above 0, unless `fits` allows others; 0 stands for one that is not given."""
-    positive = click.IntRange(1) if isinstance(default, int) else _Finite(0, min_open=True)
-    return click.Option(
-        [word],
-        type=fits or positive,
-        default=default or None,
-        callback=lambda context, option, value: default if value is None else value,
-        metavar=metavar,
-        help=f"{what} (default: {default:g})" if default else what,
-    )
+def _counted(context: object, parameter: object, value: float | None) -> float:
+    """A number; 0 stands for one that is not given."""
+    if value is not None and not math.isfinite(value):
+        raise click.BadParameter(f"{value} is no number of finite size.")
+    return value or 0
 
 
-def _share(of: float) -> click.FloatRange:
-    return _Finite(0, of, min_open=True, max_open=True)
+text = partial(option, default="")
+flag = partial(option, metavar=None, is_flag=True)
+listed = partial(option, callback=lambda context, parameter, values: list(values or ()))
+number = partial(option, show_default=True, callback=_counted)
+COUNT, SECONDS = click.IntRange(1), click.FloatRange(0, min_open=True)
 
-
-def _several(word: str, metavar: str, what: str) -> click.Option:
-    return click.Option([word], multiple=True, metavar=metavar, help=f"{what}; may be repeated")
-
-
-def _flag(word: str, what: str) -> click.Option:
-    return click.Option([word], is_flag=True, help=what)
-
-
-_OF_PROGRAM = (
-    _text("--shell", "LINE", "a line for /bin/sh, pipes and all"),
-    _text("--program", "NAME|FILE.yml", "a known program, or the file of a description"),
-    _text("--region", "KIND", "what is timed: process (from main to its end), marks, symbols, mpi"),
-    click.Option(
-        ["--lines"],
-        nargs=2,
-        metavar="BEGIN END",
-        help="timed between two lines that it prints (patterns)",
-    ),
-    _text("--seconds", "REGEX", "the time that it prints: a pattern with (?P<seconds>…)"),
-    _several(
-        "--report",
+# their names are those of the notebook's parameters
+OF_PROGRAM = (
+    text("--shell", "LINE", "a line for /bin/sh, pipes and all"),
+    text("--program description", "NAME|FILE.yml", "a known program, or a description's file"),
+    text("--region", "KIND", "what is timed: process (from main to its end), marks, symbols, mpi"),
+    listed("--lines", "BEGIN END", "timed between two lines that it prints (patterns)", nargs=2),
+    text("--seconds", "REGEX", "the time that it prints: a pattern with (?P<seconds>…)"),
+    listed(
+        "--report reports",
         "NAME=REGEX[:UNIT[:higher|lower]]",
-        "another number that it prints: a pattern with (?P<value>…)",
+        "another number that it prints: a pattern with (?P<value>…); may be repeated",
+        multiple=True,
     ),
-    _text("--outcome", "NAME", "what runs are judged by: seconds, or a report"),
-    _number("--threads", "N", "OMP_NUM_THREADS"),
-    _number("--timeout", "SECONDS", "a run that takes longer is killed (default: 60)", 0.0),
-    _text("--folder", "FOLDER", "keeps everything, so that the same command goes on"),
+    text("--outcome", "NAME", "what runs are judged by: seconds, or a report"),
+    number("--threads", "N", "OMP_NUM_THREADS", type=COUNT),
+    number(
+        "--timeout timeout_s",
+        "SECONDS",
+        "a run that takes longer is killed (default: 60)",
+        type=SECONDS,
+    ),
 )
-_RUNS = _number("--runs", "N", "how many runs, at least 2", 0, click.IntRange(2))
-_PROFILE = click.Option(["--profile"], required=True)
-_OF_VERB: dict[str, tuple[click.Parameter, ...]] = {
-    "run": (_RUNS,),
-    "trace": (_RUNS,),
-    # fewer can't be searched (`nbhelpers.attribution.cutoff.FEWEST_VALUES`)
-    "explain": (_number("--runs", "N", "how many runs, at least 12", 0, click.IntRange(12)),),
-    "inject": (_RUNS, click.Argument(["config"])),
-    "why": (
-        _RUNS,
-        _number("--budget", "SECONDS", "time for measuring (default: 180, or 9 runs)", 0.0),
-        click.Option(
-            ["--risk"],
-            type=click.Choice(("none", "low", "high")),
-            default="none",
-            help="the highest risk of a remedy that is tried; none: on the program alone (default);"
-            " low: on the whole machine, and undone",
-        ),
-        _flag("--no-page", "leave the page out"),
-    ),
-    "ab": (
-        _several("--old-env", "NAME=VALUE", "a variable of the old side"),
-        _several("--new-env", "NAME=VALUE", "a variable of the new side"),
-        _several("--old-mitigation", "NAME", "in force on the old side"),
-        _several("--new-mitigation", "NAME", "in force on the new side"),
-        _number("--margin", "PERCENT", "a smaller change counts as none", 1.0, _share(100)),
-        _number("--level", "SHARE", "probability of a false answer in all", 0.01, _share(1)),
-        _number("--pairs", "N", "at most", 500, click.IntRange(8)),
-        _number("--budget", "SECONDS", "time for measuring", 300.0, _Finite(0)),
-    ),
-    "doctor": (click.Option(["--profile"], default="quick", help="what it will do here"),),
-    "lab": (
-        _text("--profile", "NAME", "whose parameters the copies have: recorded, quick, …"),
-        click.Argument(["options"], nargs=-1, metavar="[-- OPTION OF JUPYTERLAB ...]"),
-    ),
-    "whatif": (
-        click.Argument(["traces"], nargs=-1, required=True, metavar="TRACE ..."),
-        _number("--times", "K", "times as many ranks (folders of MPI calls)", 1),
-        _flag("--drawn", "computations as traced, not their medians (folders)"),
-        _text(
-            "--network",
-            "NAME",
-            "whose LogGOPS parameters: a known machine's, or here, measured between two ranks now"
-            " (default: the reference simulator's)",
-        ),
-        _text(
-            "--noise",
-            "NOISE",
-            "here (this machine, recorded now for 10 s; default), none, a recording's file, or"
-            " Hz x µs: 10x2500",
-        ),
-        _number("--seeds", "N", "replicates, each with other phases", 10),
-        _text("--perfetto", "FILE", "the run in the middle, for https://ui.perfetto.dev"),
-    ),
-    "compare": (click.Argument(["paths"], nargs=-1, metavar="A.zip B.zip ..."),),
-    "verify": (click.Argument(["path"]),),
-    "paper": (_text("--profile", "NAME", "smoke, quick or full (default: quick)"),),
-    "pack": (_PROFILE, _text("--names", "NAMES", "keep, or further names to replace")),
-    "unpack": (_PROFILE, click.Argument(["path"])),
-}
+_FOLDER = text("--folder", "FOLDER", "keeps everything, so that the same command goes on")
+_COMMAND = click.Argument(["command"], nargs=-1, metavar="[--] PROGRAM [ARGUMENT ...]")
+
+
+def verb(
+    *options: click.Parameter, of_program: bool = False, hidden: bool = False
+) -> Callable[[Verb], Verb]:
+    """Make a function a verb of its name. Its docstring is the help; what was typed are attributes
+    of its argument.
+    """
+
+    def declared(function: Verb) -> Verb:
+        name, what = function.__name__, function.__doc__ or ""
+        before, after = ((*OF_PROGRAM, _FOLDER), [_COMMAND]) if of_program else ((), [])
+        command = click.Command(
+            name,
+            params=[*before, *options, flag("--json", what="print the answer as JSON"), *after],
+            callback=partial(SimpleNamespace, verb=function, of_program=of_program),
+            help=what,
+            short_help=what.split("\n\n")[0],
+            hidden=hidden,
+            epilog=_STATUSES,
+            # the program's own options are not ours; a config stands before them
+            context_settings={"allow_interspersed_args": not of_program or name == "inject"},
+        )
+        noisebook.add_command(command)
+        return function
+
+    return declared
 
 
 def parsed(words: list[str]) -> SimpleNamespace | None:
@@ -196,80 +120,35 @@ def parsed(words: list[str]) -> SimpleNamespace | None:
         a verb or an option that there is not; the message names the nearest.
     """
     try:
-        arguments = _group().main(words or ["--help"], "noisebook", standalone_mode=False)
+        arguments = noisebook.main(words or ["--help"], "noisebook", standalone_mode=False)
     except click.UsageError as error:
         program = error.ctx.command_path if error.ctx else "noisebook"
         raise InputError(error.format_message(), fix=f"{program} --help") from None
     if not isinstance(arguments, SimpleNamespace):
         return None
-    _check(arguments, words)
-    module = "_ab" if arguments.name == "ab" else "_verbs"
-    arguments.verb = getattr(import_module(f"{__package__}.{module}"), arguments.name)
+    if arguments.of_program:
+        _check(arguments, words)
     return arguments
 
 
 def _check(arguments: SimpleNamespace, words: list[str]) -> None:
-    if arguments.name not in _PROGRAM:
+    """Note the words before the program's own, which a suggested command keeps; is there one?"""
+    command = arguments.command = list(arguments.command)
+    ours = words[: len(words) - len(command)]
+    before = shlex.join(["noisebook", *(ours[:-1] if ours[-1] == "--" else ours)])
+    arguments.before, name = before, arguments.verb.__name__
+    given = command or arguments.shell or arguments.description
+    if not given and name != "ab":  # which asks for two
+        raise InputError("which program?", fix=f"{before} -- ./program arguments")
+    if "--" in words:
         return
-    arguments.command = list(arguments.command)
-    arguments.words, arguments.before = words, _before_program(arguments, words)
-    given = arguments.command or arguments.shell or arguments.program
-    if not given and arguments.name != "ab":  # which asks for two
-        raise InputError("which program?", fix=f"{arguments.before} -- ./program arguments")
-    if "--" not in words:
-        _refuse_options_behind(arguments)
-
-
-def _refuse_options_behind(arguments: SimpleNamespace) -> None:
-    """An option of ours behind the program's name is the program's, which few who write so mean."""
-    params = (*_OF_PROGRAM, *_OF_VERB.get(arguments.name, ()))
-    ours = {word for one in params for word in one.opts if word.startswith("--")} | {"--json"}
-    command, before = arguments.command, arguments.before
-    at = next((at for at, word in enumerate(command) if word.partition("=")[0] in ours), None)
+    # an option of ours behind the program's name is the program's, which few who write so mean
+    known = {word for one in noisebook.commands[name].params for word in one.opts}
+    options = (at for at, word in enumerate(command) if word.startswith("--"))
+    at = next((at for at in options if command[at].partition("=")[0] in known), None)
     if at is not None:
         moved = f"{before} {shlex.join(command[at:])} -- {shlex.join(command[:at])}"
         raise InputError(
             f"'{command[at]}' stands behind the program: is it the program's?",
             fix=f"{moved}; or, if it is: {before} -- {shlex.join(command)}",
         )
-
-
-def _before_program(arguments: SimpleNamespace, words: list[str]) -> str:
-    """The command line before the program's own words: what a suggested one keeps."""
-    ours = words[: len(words) - len(arguments.command)]
-    return shlex.join(["noisebook", *(ours[:-1] if ours[-1] == "--" else ours)])
-
-
-def _group() -> click.Group:
-    group = click.Group(
-        "noisebook",
-        commands=[_command(name, what) for name, what in (VERBS | _OF_MAKE).items()],
-        help="Why does a parallel program not take the same time twice?",
-        epilog=_as_it_is(f"{_EXAMPLES}\n\n{_STATUSES}"),
-    )
-    return click.version_option(__version__, message="noisebook %(version)s")(group)
-
-
-def _command(name: str, what: str) -> click.Command:
-    takes = name in _PROGRAM
-    params: list[click.Parameter] = [*(_OF_PROGRAM if takes else ()), *_OF_VERB.get(name, ())]
-    params.append(_flag("--json", "print the answer as JSON"))
-    if takes:
-        words = click.Argument(["command"], nargs=-1, metavar="[--] PROGRAM [ARGUMENT ...]")
-        params.append(words)
-    return click.Command(
-        name,
-        params=params,
-        callback=partial(SimpleNamespace, name=name),
-        help=what[0].upper() + what[1:] + ".",
-        short_help=what,
-        hidden=name in _OF_MAKE,
-        epilog=_as_it_is(f"{_AB}\n{_STATUSES}" if name == "ab" else _STATUSES),
-        # the program's own options are not ours; a config stands before them
-        context_settings={"allow_interspersed_args": name not in _PROGRAM or name == "inject"},
-    )
-
-
-def _as_it_is(text: str) -> str:
-    """Text whose lines click does not wrap anew."""
-    return "\n\n".join(f"\b\n{part}" for part in text.split("\n\n"))
