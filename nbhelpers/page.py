@@ -8,8 +8,8 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from .errors import InputError
 from .files import write_atomically
+from .reading import read_bytes, refusing
 
 CSS = Path(__file__).with_name("page.css")
 POLICY = (  # what is in the page itself, and nothing else
@@ -216,20 +216,27 @@ def write_page(html_path: str | Path, title: str, body: str, css: str = "") -> P
     css
         Styles of this page alone, after those of every page.
     """
-    return write_atomically(html_path, _frame(title, body, css))
+    from pygments.formatters import HtmlFormatter
+
+    colours = HtmlFormatter(style="friendly_grayscale").get_style_defs(".highlight")
+    colours = re.sub(r"^\.highlight\s*\{[^}]*\}", "", colours, flags=re.MULTILINE)
+    page = (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">\n'
+        f"<title>{html.escape(title)}</title>\n"
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n<link rel="icon"'
+        ' href="data:,">\n'
+        f"<style>\n{colours}\n{CSS.read_text(encoding='utf-8')}{css}</style>\n</head>\n"
+        f"<body>\n<main>\n{body}\n</main>\n</body>\n</html>\n"
+    )
+    return write_atomically(html_path, page)
 
 
 def _read(path: Path):
     import nbformat
 
-    try:
-        return nbformat.read(path, as_version=4)
-    except OSError as error:
-        raise InputError(f"cannot read the notebook: {error.strerror}", where=path) from None
-    except (nbformat.reader.NotJSONError, nbformat.ValidationError, KeyError) as error:
-        raise InputError(
-            f"not a notebook: {str(error).splitlines()[0][:120]}", where=path
-        ) from None
+    with refusing("not a notebook", path):
+        return nbformat.reads(read_bytes(path, "notebook").decode(), as_version=4)
 
 
 def _body(notebook, folder: Path, hide_code: bool) -> str:
@@ -248,25 +255,7 @@ def _body(notebook, folder: Path, hide_code: bool) -> str:
     return body
 
 
-def _first_heading(notebook) -> str | None:
-    texts = (cell.source for cell in notebook.cells if cell.cell_type == "markdown")
-    heading = next(
-        (match for text in texts if (match := re.search(r"^#\s+(.+)$", text, re.MULTILINE))), None
-    )
-    return re.sub(r"[*`_]", "", heading.group(1)).strip() if heading else None
-
-
-def _frame(title: str, body: str, css: str = "") -> str:
-    from pygments.formatters import HtmlFormatter
-
-    colours = HtmlFormatter(style="friendly_grayscale").get_style_defs(".highlight")
-    colours = re.sub(r"^\.highlight\s*\{[^}]*\}", "", colours, flags=re.MULTILINE)
-    return (
-        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">\n'
-        f"<title>{html.escape(title)}</title>\n"
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n<link rel="icon"'
-        ' href="data:,">\n'
-        f"<style>\n{colours}\n{CSS.read_text(encoding='utf-8')}{css}</style>\n</head>\n"
-        f"<body>\n<main>\n{body}\n</main>\n</body>\n</html>\n"
-    )
+def _first_heading(notebook) -> str:
+    texts = [cell.source for cell in notebook.cells if cell.cell_type == "markdown"]
+    heading = re.search(r"^#\s+(.+)$", "\n".join(texts), re.MULTILINE)
+    return re.sub(r"[*`_]", "", heading[1]).strip() if heading else ""

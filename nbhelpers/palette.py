@@ -13,6 +13,7 @@ from typing import Any
 
 PAGE_IN = 7.0  # width of a page's text, in inches
 COLUMN_IN = 3.33  # width of a column of a two-column paper
+POINTS = 8  # size of all text
 STYLE = Path(__file__).with_name("noisebook.mplstyle")
 # what matplotlib writes as mathematics by itself, at an axis with a log scale
 _NUMBER = r"[-\u2212]?[\d.]+"

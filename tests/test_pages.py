@@ -8,8 +8,8 @@ import pytest
 
 from nbhelpers.answers import Answer
 from nbhelpers.page import export_page, limits_html, top_html
+from nbhelpers.palette import COLUMN_IN, PAGE_IN, STYLE
 from nbhelpers.report import save_figure, save_table
-from nbhelpers.report.appearance import COLUMN_IN, PAGE_IN, style
 
 from .pages import check, dead_links, look
 
@@ -17,7 +17,7 @@ ROWS, COLUMNS = 156, 25
 
 
 def drawing(width_in):
-    with style():
+    with plt.style.context(STYLE):
         figure, axes = plt.subplots(figsize=(width_in, 2))
         axes.plot([1, 2, 3])
         axes.set_ylabel("run time (s)")
@@ -36,12 +36,13 @@ def page(tmp_path_factory):
     """A page of the real exporter: answer, limits, wide and long table, figures of both widths."""
     folder = tmp_path_factory.mktemp("größe pages")
     answer = Answer("no", "The replay takes half as long.", "ratio", 0.52, 0.5, 0.55, n=30)
+    data = pd.DataFrame({"x": [1]})
     shown = [
         top_html(answer._repr_html_()),
         top_html(limits_html("this machine", ["a limit"] * 9)),
         save_table(numbers_table(), "wide", "All.", folder, source="simulated")._repr_html_(),
-        save_figure(drawing(PAGE_IN), "full", "Full.", pd.DataFrame({"x": [1]}), folder).to_html(),
-        save_figure(drawing(COLUMN_IN), "half", "H.", pd.DataFrame({"x": [1]}), folder).to_html(),
+        save_figure(drawing(PAGE_IN), "full", "", data, folder).to_html("Full."),
+        save_figure(drawing(COLUMN_IN), "half", "", data, folder).to_html("H."),
     ]
     v4 = nbformat.v4
     title = "# Is it so?\n\n[5 a](x.ipynb) · [contents](90-paper.ipynb). In: nothing.\n\n"

@@ -76,23 +76,17 @@ class Front:
 
     @property
     def view(self) -> str:
-        """The runs of the summary, to click; empty where there is no such page."""
-        return linked_view(self.build / "notebooks" / f"{SUMMARY[0]}.ipynb")
+        """The linked view of runs on the page of the summary; empty where there is none."""
+        notebook = self.build / "notebooks" / f"{SUMMARY[0]}.ipynb"
+        cells = read_json(notebook)["cells"] if notebook.exists() else []
+        outputs = [output for cell in cells for output in cell.get("outputs", [])]
+        shown = ("".join(output.get("data", {}).get("text/html", "")) for output in outputs)
+        return next((view for view in shown if view.startswith('<div class="linked-view')), "")
 
     @property
     def whose(self) -> str:
         """Whose data these are, in one line: the machine and the profile."""
         return f"{_machine(self.build)} {_profile(self.build.name)}"
-
-
-def linked_view(notebook: Path) -> str:
-    """The linked view of runs that an executed notebook shows; empty: there is none."""
-    if not notebook.exists():
-        return ""
-    cells = read_json(notebook)["cells"]
-    outputs = [output for cell in cells for output in cell.get("outputs", [])]
-    shown = ("".join(output.get("data", {}).get("text/html", "")) for output in outputs)
-    return next((view for view in shown if view.startswith('<div class="linked-view')), "")
 
 
 def kind_of(answer: Answer) -> str:

@@ -79,7 +79,7 @@ def _joined(name: str, spec: Mapping[str, Any], results: Path) -> JoinedTable:
     worded = theirs.replace(spec.get("words", {})).to_dict("records")
     for key, text in spec.get("key", {}).items():
         left[key] = [text.format(**row) for row in worded]
-    ours = _ours(spec, results)
+    ours = saved_table(results, spec.get("ours", ""), spec.get("of", ""))
     frame = _merged(left, ours, spec).drop(columns=list(spec.get("key", ())))
     notes = (*_missing(spec, results, ours), *spec.get("notes", ()))
     cells = int(left[list(numbers.values())].replace("", None).notna().sum().sum())
@@ -91,20 +91,12 @@ def _joined(name: str, spec: Mapping[str, Any], results: Path) -> JoinedTable:
 def _theirs(name: str, spec: Mapping[str, Any], results: Path) -> tuple[pd.DataFrame, str]:
     """The table whose rows lead, and its caption."""
     if "theirs" in spec:
-        table = saved_table(results, spec["theirs"])
-        return table.query(spec["rows"]) if len(table) and "rows" in spec else table, spec[
-            "caption"
-        ]
+        return saved_table(results, spec["theirs"], spec.get("rows", "")), spec["caption"]
     table = published_table(name)
     caption, number = table.attrs["caption"], table.attrs["table"]
     if "published_low" in table:
         return published_results({}, (name,)), caption
     return table, f"Table {number}: {caption}" if "-table" in name else caption
-
-
-def _ours(spec: Mapping[str, Any], results: Path) -> pd.DataFrame:
-    ours = saved_table(results, spec["ours"]) if "ours" in spec else pd.DataFrame()
-    return ours.query(spec["of"]) if len(ours) and "of" in spec else ours
 
 
 def _merged(left: pd.DataFrame, ours: pd.DataFrame, spec: Mapping[str, Any]) -> pd.DataFrame:
@@ -119,10 +111,13 @@ def _merged(left: pd.DataFrame, ours: pd.DataFrame, spec: Mapping[str, Any]) -> 
     return left.merge(ours[[*names, *beside]], on=list(names), how="left")
 
 
-def saved_table(results: Path, name: str) -> pd.DataFrame:
-    """A table that a stage saved; without rows where the stage did not run, or had none."""
+def saved_table(results: Path, name: str, rows: str = "") -> pd.DataFrame:
+    """A table that a stage saved, or some rows of it (a query); without rows where the stage did
+    not run, or had none.
+    """
     path = results / f"{name}.csv"
-    return read_table(path) if path.is_file() else pd.DataFrame()
+    table = read_table(path) if path.is_file() else pd.DataFrame()
+    return table.query(rows) if len(table) and rows else table
 
 
 def _missing(spec: Mapping[str, Any], results: Path, ours: pd.DataFrame) -> list[str]:
@@ -130,7 +125,7 @@ def _missing(spec: Mapping[str, Any], results: Path, ours: pd.DataFrame) -> list
     wanted = spec.get("theirs", spec.get("ours"))
     if wanted and not len(saved_table(results, wanted)):
         return [f"Not measured here: stage {wanted.split('/')[0]} has no table."]
-    table = saved_table(results, spec["reasons"]) if "reasons" in spec else pd.DataFrame()
+    table = saved_table(results, spec.get("reasons", ""))
     if not len(table):
         return []
     absent = table[~table["measured"].fillna(False).astype(bool)]

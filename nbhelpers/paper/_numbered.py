@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pandas as pd
 
+from ..empty import why_empty
 from ..reading import read_csv
-from ..report import NO_ROWS, published_table
+from ..report import published_table
 from ..report.publications import FOLDER
 from ._joined import NAMES, JoinedTable, saved_table
 
@@ -73,20 +74,13 @@ def _indexed(
     made = {name: table for name, table in ours.items() if len(table)}
     shown = {"number": record["number"], "shows": record["shows"], "ours": " ".join(made)}
     if ours and not made:
-        return shown | {"n": "", "verdict": f"not measured here: {_why_not(results, *ours)}"}
+        stage, _, item = next(iter(ours)).partition("/")
+        why = why_empty(*ours.values()) or f"stage {stage} has no {item}"
+        return shown | {"n": "", "verdict": f"not measured here: {why}"}
     judged = _judged(record, joined, results)
     counts = [count for table in (judged, *made.values()) if (count := _count(table))]
     said = "; ".join(filter(None, (_verdict(judged), record["why"])))
     return shown | {"n": next(iter(counts), ""), "verdict": said or UNJUDGED}
-
-
-def _why_not(results: Path, name: str, *_others: str) -> str:
-    """Why a table has no rows, as its stage wrote it down; or that it is not there."""
-    stage, _, item = name.partition("/")
-    path = results / f"{name}.csv"
-    table = read_csv(path) if path.is_file() else pd.DataFrame()
-    said = str(table.iloc[0, 0]) if len(table) else ""
-    return said.removeprefix(NO_ROWS) or f"stage {stage} has no {item}"
 
 
 def _judged(

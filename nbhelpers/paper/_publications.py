@@ -111,16 +111,13 @@ def publications(results: str | Path) -> list[Publication]:
     -------
     Five publications, by first author.
     """
-    return [
-        _publication(name, record, Path(results)) for name, record in publication_records().items()
-    ]
-
-
-def _publication(name: str, record: dict, results: Path) -> Publication:
-    attrs = published_table(record["cited"]).attrs
-    tables = tuple(joined_tables(record, results))
-    index = numbered_rows(name, tables, results)
-    return Publication(name, record["short"], attrs["paper"], attrs["doi"], tables, index)
+    results, papers = Path(results), []
+    for name, record in publication_records().items():
+        attrs = published_table(record["cited"]).attrs
+        tables = tuple(joined_tables(record, results))
+        about = name, record["short"], attrs["paper"], attrs["doi"]
+        papers.append(Publication(*about, tables, numbered_rows(name, tables, results)))
+    return papers
 
 
 def verdicts_table(papers: Iterable[Publication]) -> pd.DataFrame:

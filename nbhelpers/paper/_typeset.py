@@ -23,16 +23,6 @@ _RESULTS = (*FIRST, "40-mitigations", "42-fairness", "80-noise-at-scale")  # wit
 _LONG = 24  # characters from which a text may be broken
 _SPANS = 4  # columns from which a table takes the width of the page
 _COLUMN_IN = 3.4  # wider figures take the width of the page
-_ANOMALY = ["benchmark", "model", "config", "trace"]
-_WAYS = ("raised", "pessimistic", "slices", "undisturbed")
-_ERRORS = [*_ANOMALY, "published_percent"]
-_ERRORS += [f"{way}{end}_percent" for way in _WAYS for end in ("", "_low", "_high")] + ["runs"]
-_TABLE_7 = (
-    "Persson et al. 2025. Table 7: how far replays of natural anomalies are from them, a row an"
-    " anomaly; mean over the runs with 95 % interval. Raised is the improved injection of its"
-    " section 5.2, pessimistic its first merge; slices are ours. Published: the paper's own anomaly"
-    " of the same program, model and configuration. Undisturbed: what is off without a replay."
-)
 
 
 def typeset(
@@ -77,10 +67,8 @@ def _content(
     front: Front, papers: Sequence[Publication], saved: Iterable[Figure | Table]
 ) -> dict[str, Any]:
     records = {(one.folder.name, one.name): one for one in saved}
-    results = front.build / "results"
-    facts = saved_table(results, "00-machine/machine")
+    facts = saved_table(front.build / "results", "00-machine/machine")
     shown = {table.name: _judged(table, paper) for paper in papers for table in paper.tables}
-    shown["persson2025-table7"] = _accuracy(results)
     return {
         "title": TITLE,
         "machine": front.whose,
@@ -119,16 +107,6 @@ def _questions(answers: Iterable[Answered]) -> pd.DataFrame:
         for one in answers
     ]
     return pd.DataFrame(rows, columns=["page", "question", "answer", "number, 95 % interval and n"])
-
-
-def _accuracy(results: Path) -> dict[str, Any]:
-    """Persson's Table 7, an anomaly a row; nothing, where none was replayed."""
-    ours, rows = (saved_table(results, f"42-fairness/{name}") for name in ("merges", "accuracy"))
-    if not len(ours):
-        return {}
-    theirs = rows.rename(columns={"error_percent (published)": "published_percent"})
-    theirs = theirs.reindex(columns=_ERRORS[: len(_ANOMALY) + 1]).drop_duplicates(_ANOMALY)
-    return _cells(ours.merge(theirs, "left", _ANOMALY).reindex(columns=_ERRORS), _TABLE_7)
 
 
 def _judged(table: JoinedTable, paper: Publication) -> dict[str, Any]:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from .. import lazily
 
 if TYPE_CHECKING:
-    from ._printed import NO_ROWS
     from .publications import published_results, published_table
     from .ratios import figure_dots, figure_findings
     from .record import Figure, Shown, Table, first_html, save_figure, save_table

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from ..empty import why_empty
-from .appearance import COLUMN_IN, style
+from ..palette import COLUMN_IN, STYLE
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -19,7 +19,7 @@ def blank_figure(table: pd.DataFrame, why: str = "nothing to draw") -> "Figure":
     import matplotlib.pyplot as plt
 
     words = textwrap.fill(f"Nothing to draw: {why_empty(table) or why}.", _LETTERS)
-    with style():
+    with plt.style.context(STYLE):
         figure = plt.figure(figsize=(COLUMN_IN, 0.4 + 0.16 * (1 + words.count("\n"))))
         figure.text(0.02, 0.5, words, ha="left", va="center")
     return figure

@@ -22,7 +22,7 @@ UNITS = {  # ending: unit, how a number is printed, factor
     "_s": ("s", "{:.4f}", 1),
     "_c": ("°C", "{:.1f}", 1),
 }
-WHOLE = {
+WHOLE = {  # column: heading, how a number is printed, factor
     "share": ("share (%)", "{:.2f}", 100),
     "seconds": ("run time (s)", "{:.4f}", 1),
     "p_value": ("p", "{:.3f}", 1),
@@ -39,10 +39,7 @@ _SPREAD = (
 
 def heading(column: str) -> str:
     """The column's name for a reader."""
-    if column in WHOLE:
-        return WHOLE[column][0]
-    name, unit, _, _ = _unit(column)
-    return f"{name} ({unit})" if unit else name
+    return _look(column)[0]
 
 
 def intervals_of(columns: Iterable[object]) -> dict[str, tuple[str, str]]:
@@ -64,7 +61,7 @@ def intervals_of(columns: Iterable[object]) -> dict[str, tuple[str, str]]:
 
 def _ends(name: str) -> list[tuple[str, str]]:
     """The names that the ends of a column's interval may have."""
-    unit = next((ending for ending in UNITS if name.endswith(ending)), "")
+    unit = _ending(name)
     base = name.removesuffix(unit)
     return [
         (f"{name}_low", f"{name}_high"),
@@ -77,8 +74,8 @@ def numbers(column: str, values: Iterable[object]) -> Callable[[float], str]:
     """How the numbers of a column are printed for a reader: by its unit, else with the decimals
     that give the smallest four digits.
     """
-    unit, text, factor = _printing(column)
-    if unit:
+    _, text, factor = _look(column)
+    if text:
         return lambda value: _printed(value * factor, text)
     plain = _in_common(
         [abs(value) for value in values if isinstance(value, float) and math.isfinite(value)]
@@ -91,7 +88,7 @@ def within(column: str, row: Sequence[float]) -> Callable[[float], str] | None:
     none, or is so large that its digits say more than the interval.
     """
     value, low, high = row
-    factor = _printing(column)[2]
+    factor = _look(column)[2]
     half = factor * (high - low) / 2
     if not (math.isfinite(value) and math.isfinite(half) and half > 0):
         return None
@@ -99,11 +96,6 @@ def within(column: str, row: Sequence[float]) -> Callable[[float], str] | None:
         return None
     decimals = min(max(1 - math.floor(math.log10(half)), 0), _MOST_OF_INTERVALS)
     return lambda number: f"{number * factor:z.{decimals}f}"
-
-
-def _printing(column: str) -> tuple[str, str, float]:
-    """Unit, format and factor of a column's numbers."""
-    return WHOLE[column] if column in WHOLE else _unit(column)[1:]
 
 
 def _printed(value: float, text: str) -> str:
@@ -122,18 +114,18 @@ def _in_common(sizes: list[float]) -> str:
     return f"{{:.{min(max(3 - math.floor(math.log10(least)), 0), _MOST_DECIMALS)}f}}"
 
 
-def _unit(column: str) -> tuple[str, str, str, float]:
-    base, published = column.removesuffix(" (published)"), column.endswith(" (published)")
-    for ending, (unit, text, factor) in UNITS.items():
-        if base.endswith(ending):
-            return (
-                _words(base.removesuffix(ending)) + (", published" if published else ""),
-                unit,
-                text,
-                factor,
-            )
-    return _words(base) + (", published" if published else ""), "", "", 1
+def _look(column: str) -> tuple[str, str, float]:
+    """Heading, format and factor of a column; no format where its name has no unit."""
+    if column in WHOLE:
+        return WHOLE[column]
+    base, published, _ = column.partition(" (published)")
+    ending = _ending(base)
+    unit, text, factor = UNITS.get(ending, ("", "", 1))
+    words = base.removesuffix(ending).replace("_", " ").replace("cpu", "CPU")
+    words += ", published" if published else ""
+    return f"{words} ({unit})" if unit else words, text, factor
 
 
-def _words(name: str) -> str:
-    return name.replace("_", " ").replace("cpu", "CPU")
+def _ending(name: str) -> str:
+    """The unit in which a name ends, as `UNITS` has it."""
+    return next((ending for ending in UNITS if name.endswith(ending)), "")

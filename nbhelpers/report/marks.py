@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from ..palette import BLACK, MARKED
+from ..palette import BLACK, MARKED, PAGE_IN, STYLE
 from ._blank import blank_figure
-from .appearance import PAGE_IN, style
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -51,6 +50,7 @@ def figure_marks(
     -------
     matplotlib Figure.
     """
+    import matplotlib.pyplot as plt
     import seaborn
 
     if marks["value"].isna().all():
@@ -68,7 +68,7 @@ def figure_marks(
     what = {"x": label, "y": "case", "hue": "whose", "col": "panel", "col_wrap": across}
     order = {"order": cases, "hue_order": names, "palette": list(colours), "markers": list(markers)}
     size = {"height": high, "aspect": PAGE_IN / across / high}
-    with style():
+    with plt.style.context(STYLE):
         grid = seaborn.catplot(ends.dropna(), **what, **order, **size, **_LOOK, dodge=dodge)
         grid.set_titles("{col_name}").set_ylabels("")
         if across == 1 and log:
@@ -91,13 +91,9 @@ def _hollow(lines: Iterable[Any], names: Collection[str]) -> None:
 
 def _log_axis(axes: Any) -> None:
     """Logarithmic, unless what is drawn spans too little for it."""
-    from matplotlib.ticker import FuncFormatter
-
     low, high = axes.dataLim.intervalx
     if low <= 0 or high / low < 5:
         return
     axes.set_xscale("log")
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    axes.xaxis.set_minor_formatter(
-        FuncFormatter(lambda value, _: f"{value:g}" if f"{value:e}"[0] in "25" else "")
-    )
+    axes.xaxis.set_major_formatter("{x:g}")
+    axes.xaxis.set_minor_formatter(lambda x, _: f"{x:g}" if f"{x:e}"[0] in "25" else "")

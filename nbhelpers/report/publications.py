@@ -4,7 +4,7 @@ Owns the reading of data/published; the first lines of each file name its paper,
 caption.
 """
 
-import difflib
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ..errors import InputError
+from ..errors import InputError, nearest
 from ..places import shipped
 from ..reading import read_csv
 from ..statistics.agreement import accepted_range
@@ -43,13 +43,8 @@ def published_table(name: str) -> pd.DataFrame:
     """
     path = FOLDER / f"{name}.csv"
     if not path.is_file():
-        known = published_table_names()
-        near = difflib.get_close_matches(name, known, 1)
-        raise InputError(
-            f"no published table {name!r}",
-            where=FOLDER,
-            fix=f"did you mean {near[0]!r}?" if near else f"there are: {', '.join(known)}",
-        )
+        fix = nearest(name, published_table_names())
+        raise InputError(f"no published table {name!r}", where=FOLDER, fix=fix)
     frame = read_csv(path, comment="#")
     frame.attrs.update(_header(path))
     return frame
@@ -61,22 +56,11 @@ def published_table_names() -> list[str]:
 
 
 def _header(path: Path) -> dict:
-    lines = [
-        line[1:].strip()
-        for line in path.read_text(encoding="utf-8").splitlines()
-        if line.startswith("#")
-    ]
-    pairs = [tuple(line.split(": ", 1)) for line in lines if ": " in line]
-    fields = {name: value for name, value in pairs if name != "note"}
-    return {**fields, "notes": [value for name, value in pairs if name == "note"]}
+    pairs = re.findall(r"^# (\w+): (.*)$", path.read_text(encoding="utf-8"), re.MULTILINE)
+    return dict(pairs) | {"notes": [value for name, value in pairs if name == "note"]}
 
 
 PUBLISHED_RESULTS = ("hoefler2010-slides1", "beckman2006-text1", "ferreira2008-text1")
-_AUTHORS = {
-    "hoefler2010": "Hoefler et al. 2010",
-    "beckman2006": "Beckman et al. 2006",
-    "ferreira2008": "Ferreira et al. 2008",
-}
 
 
 def published_results(
@@ -115,7 +99,7 @@ def published_results(
             pairs.append((row, found))
             rows.append(
                 {
-                    "source": _AUTHORS.get(name.split("-")[0], name),
+                    "source": re.sub(r"(\D+)(\d+)-.*", r"\1 et al. \2", name).capitalize(),
                     "result": row["result"],
                     "statement": row["statement"],
                     "published": _range(row["published_low"], row["published_high"]),

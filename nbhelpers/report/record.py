@@ -16,15 +16,14 @@ from typing import Any
 
 import pandas as pd
 
-from ..empty import UNKNOWN, why_empty
+from ..empty import UNKNOWN, because, why_empty
 from ..errors import InputError
 from ..files import write_atomically, write_json
-from ..palette import PAGE_IN, names_as_they_are, second_channel
+from ..palette import PAGE_IN, POINTS, STYLE, names_as_they_are, second_channel
 from ..reading import read_csv, read_json
 from ._blank import blank_figure
 from ._printed import NO_ROWS, fragment, latex, printed
 from ._units import intervals_of
-from .appearance import POINTS, style
 
 EXACT = "%.10g"
 MOST_ROWS = 12  # of a key table, at first
@@ -36,19 +35,15 @@ _NO_DATES = {
 
 
 @dataclass(frozen=True)
-class Figure:
-    """A saved figure.
+class Saved:
+    """A saved figure or table.
 
     Attributes
     ----------
     name, caption, folder
         Name, caption and folder as saved.
-    width_in
-        Width in inches at print size.
     order
         Place among the figures and tables of its folder.
-    points
-        Size of its smallest text at print size.
     source
         Whose data it shows, such as ``"this machine"``; "" if that is not known.
     """
@@ -56,22 +51,33 @@ class Figure:
     name: str
     caption: str
     folder: Path
-    width_in: float
     order: int
-    points: float = POINTS
     source: str = ""
+
+
+@dataclass(frozen=True)
+class Figure(Saved):
+    """A saved figure.
+
+    Attributes
+    ----------
+    width_in
+        Width in inches at print size.
+    points
+        Size of its smallest text at print size.
+    """
+
+    width_in: float = PAGE_IN
+    points: float = POINTS
 
     def __repr__(self) -> str:
         return f"Figure({self.name}: {self.folder / self.name}.{{pdf,svg,png,csv}})"
 
     def _repr_html_(self) -> str:
-        return self.to_html()
+        return self.to_html(self.caption)
 
-    def to_html(self, caption: str | None = None) -> str:
-        """The picture, embedded, with its caption beneath; another `caption` may stand in its
-        place, or none ("").
-        """
-        shown = self.caption if caption is None else caption
+    def to_html(self, caption: str) -> str:
+        """The picture, embedded, with a caption beneath, or none ("")."""
         data = base64.b64encode((self.folder / f"{self.name}.png").read_bytes()).decode()
         return (
             f'<figure class="noisebook" id="{self.name}" data-inches="{self.width_in}"'
@@ -79,42 +85,29 @@ class Figure:
             f'<img alt="{html.escape(self.caption)}" style="--inches: {self.width_in};'
             f' width: {min(100 * self.width_in / PAGE_IN, 100):.4g}%"'
             f' src="data:image/png;base64,{data}"></div>'
-            f"{_figcaption(shown, self.source)}</figure>"
+            f"{_figcaption(caption, self.source)}</figure>"
         )
 
 
 @dataclass(frozen=True)
-class Table:
-    """A saved table.
-
-    Attributes
-    ----------
-    name, caption, folder, order, source
-        The same as in `Figure`.
-    """
-
-    name: str
-    caption: str
-    folder: Path
-    order: int
-    source: str = ""
+class Table(Saved):
+    """A saved table."""
 
     def __repr__(self) -> str:
         return f"Table({self.name}: {self.folder / self.name}.{{csv,tex,html}})"
 
     def _repr_html_(self) -> str:
-        return self.to_html()
+        return self.to_html(self.caption)
 
     @property
     def frame(self) -> pd.DataFrame:
         """The numbers, in full precision; of a table without rows none."""
         return read_table(self.folder / f"{self.name}.csv")
 
-    def to_html(self, caption: str | None = None, first: str = "") -> str:
-        """The table with its caption and its CSV above; another `caption` may stand in its place,
-        or none (""). Behind its `first` rows and columns, where there are such, it is folded.
+    def to_html(self, caption: str, first: str = "") -> str:
+        """The table with a caption, or none (""), and its CSV above. Behind its `first` rows and
+        columns, where there are such, it is folded.
         """
-        shown = self.caption if caption is None else caption
         body = (self.folder / f"{self.name}.html").read_text(encoding="utf-8")
         if first:
             rows, columns = self.frame.shape
@@ -125,15 +118,18 @@ class Table:
         file = f' <a download="{self.name}.csv" href="{link}">CSV</a>'
         return (
             f'<figure class="noisebook" id="{self.name}">'
-            f"{_figcaption(shown, self.source, file)}{body}</figure>"
+            f"{_figcaption(caption, self.source, file)}{body}</figure>"
         )
 
 
 def read_table(path: Path) -> pd.DataFrame:
-    """A saved table from its CSV; without rows where the file has the reason in their place."""
+    """A saved table from its CSV; without rows, but with the reason (`nbhelpers.empty`), where the
+    file has that in their place.
+    """
     table = read_csv(path)
-    without = len(table) == 1 and str(table.iloc[0, 0]).startswith(NO_ROWS)
-    return table.iloc[:0] if without else table
+    said = str(table.iloc[0, 0]) if len(table) == 1 else ""
+    why = said.removeprefix(NO_ROWS)
+    return table if why == said else because(table.iloc[:0], why)
 
 
 FORMATS = {"noisebook figure 1": Figure, "noisebook table 1": Table}
@@ -219,7 +215,7 @@ def save_figure(
         figure = blank_figure(data)
     _fit_page(figure)
     second_channel(figure)
-    with style():
+    with plt.style.context(STYLE):
         names_as_they_are()
         for kind, metadata in _NO_DATES.items():
             drawn = io.BytesIO()
@@ -227,9 +223,8 @@ def save_figure(
             write_atomically(folder / f"{name}.{kind}", drawn.getvalue())
     plt.close(figure)
     write_atomically(folder / f"{name}.csv", _csv(data, why or UNKNOWN))
-    width_in = round(float(figure.get_figwidth()), 3)
-    points, order = _smallest_points(figure), _order(folder, name)
-    return _recorded(Figure(name, caption, folder, width_in, order, points, source))
+    size = round(float(figure.get_figwidth()), 3), _smallest_points(figure)
+    return _recorded(Figure(name, caption, folder, _order(folder, name), source, *size))
 
 
 def _fit_page(figure: Any) -> None:
@@ -346,13 +341,9 @@ def records(folder: str | Path) -> list[Figure | Table]:
     """The figures and tables saved under a folder, by subfolder and then in the order they were
     first saved in.
     """
-    folder = Path(folder)
-    paths = sorted(path for path in folder.rglob("*.json") if path.with_suffix(".csv").exists())
+    paths = (path for path in Path(folder).rglob("*.json") if path.with_suffix(".csv").exists())
     found = [record for path in paths if (record := _load(path))]
-    return sorted(
-        found,
-        key=lambda record: (record.folder.relative_to(folder).parts, record.order, record.name),
-    )
+    return sorted(found, key=lambda record: (record.folder.parts, record.order, record.name))
 
 
 def _recorded(record: Any) -> Any:

@@ -14,9 +14,8 @@ import pandas as pd
 from ..attribution import Explanation
 from ..facts import plain_number
 from ..outcomes import Outcome
-from ..palette import CLASSES, MARKERS
+from ..palette import CLASSES, MARKERS, PAGE_IN, POINTS, STYLE
 from ._blank import blank_figure
-from .appearance import PAGE_IN, POINTS, style
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -48,7 +47,7 @@ def figure_attribution(explanation: Explanation, runs: pd.DataFrame) -> "Figure"
     runs = runs[runs["status"] == "ok"] if "status" in runs else runs
     if runs.empty:
         return blank_figure(runs)
-    with style():
+    with plt.style.context(STYLE):
         levels = explanation.tree.tree_.max_depth + 1 if explanation.tree else 0
         size = (PAGE_IN, max(LOWEST_IN, levels * LEVEL_IN + AROUND_IN))
         figure = plt.figure(figsize=size, layout="none")
@@ -124,9 +123,6 @@ def _reword(box: Any, explanation: Explanation, node: int, counts: np.ndarray) -
 
 def _wrapped(name: str) -> str:
     """A long counter name over several lines, broken after underscores."""
-    lines = [""]
-    for part in re.findall(r"per_s$|[^_]*_?", name)[:-1]:
-        if lines[-1] and len(lines[-1] + part) > NODE_LETTERS:
-            lines.append("")
-        lines[-1] += part
-    return "\n".join(lines)
+    parts = re.sub(r"_(?!s$)", "_ ", name)
+    lines = textwrap.wrap(parts, NODE_LETTERS, break_long_words=False, break_on_hyphens=False)
+    return "\n".join(line.replace(" ", "") for line in lines)

@@ -14,9 +14,8 @@ from ..errors import NoisebookError
 from ..facts import plain_number
 from ..mitigation.knowledge import Mitigation, factor_of, mitigations, references
 from ..outcomes import outcome_of
-from ..palette import CLASSES, COLUMN_IN, MARKERS, SIDES
+from ..palette import CLASSES, COLUMN_IN, MARKERS, SIDES, STYLE
 from ..report import figure_attribution
-from ..report.appearance import style
 from ..report.images import embedded
 from ..statistics import cell_statistics, compare
 from ..statistics.intervals import shortest_interval, values_held
@@ -303,7 +302,7 @@ def figure_relation(runs: pd.DataFrame, metric: str, outcome: str, slow: pd.Seri
 
     drawn = _both(runs, metric, outcome)
     x, y, is_slow = drawn[metric], drawn[outcome], slow.reindex(drawn.index).eq(True)
-    with style():
+    with plt.style.context(STYLE):
         figure, axes = plt.subplots(figsize=(COLUMN_IN, 2.4), layout="none")
         figure.subplots_adjust(0.2, 0.18, 0.95, 0.97)
         if x.nunique() > 1:
@@ -329,7 +328,7 @@ def figure_densities(values: dict[str, np.ndarray], label: str) -> "Figure":
     import matplotlib.pyplot as plt
     import seaborn
 
-    with style():
+    with plt.style.context(STYLE):
         figure, axes = plt.subplots(figsize=(1.4 * COLUMN_IN, 2.2))
         for place, (name, one) in enumerate(values.items()):
             colour, label_n = SIDES[("baseline", "injected")[place]], f"{name} (n = {len(one)})"

@@ -180,7 +180,7 @@ def test_an_interval_stands_in_the_cell_of_its_number(tmp_path):
     assert r"case & median (\%) & gap (ms) & low \\" in text and r"{lrrr}" in text
     assert r"a & 3.1 (1.0~to~5.5) & 2.0 (1.0~to~3.0) & 1 \\" in text
     assert r"b & -- & 3.000 & 2 \\" in text
-    shown = record.to_html()
+    shown = record._repr_html_()
     assert "3.1 (1.0\N{NO-BREAK SPACE}to\N{NO-BREAK SPACE}5.5)" in shown
     # 3 to 69 pixels are 1.0 to 5.5 %; beside the row without a number is no plot
     assert shown.count('<svg class="interval" role="img" aria-label="on a scale from 1.00') == 2
