@@ -4,6 +4,9 @@ fixes it.
 In a notebook the message stands alone, without a traceback; `str(error)` is the whole message.
 """
 
+import difflib
+from collections.abc import Iterable
+
 
 def printable(text: str) -> str:
     r"""A text that may hold what a file or a program said, for a terminal: a name with an escape
@@ -15,6 +18,19 @@ def printable(text: str) -> str:
     'kd�[2J\nnext line'
     """
     return "".join(one if one.isprintable() or one in "\n\t" else "�" for one in text)
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """What somebody may have meant by a name that there is not.
+
+    Examples
+    --------
+    >>> nearest("nbodi", ["nbody", "stream"]), nearest("x", ["nbody", "stream"])
+    ("did you mean 'nbody'?", 'choose from nbody, stream')
+    """
+    known = list(known)
+    near = difflib.get_close_matches(name, known, 1)
+    return f"did you mean '{near[0]}'?" if near else f"choose from {', '.join(known) or 'none'}"
 
 
 class NoisebookError(Exception):
@@ -47,6 +63,13 @@ class NoisebookError(Exception):
 
 class InputError(NoisebookError):
     """A file, a field or an argument that cannot be used as it is."""
+
+
+def check_choice(what: str, value: object, choices: Iterable[object], where: object = None) -> None:
+    """Refuse a value that is none of those that there are."""
+    if value not in (known := [*choices]):
+        fix = f"choose one of {', '.join(map(str, known))}"
+        raise InputError(f"there is no {what} '{value}'", where=where, fix=fix)
 
 
 class LostEvents(InputError):

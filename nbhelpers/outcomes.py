@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from .errors import InputError
+from .errors import InputError, nearest
 
 DIRECTIONS = ("lower", "higher")
 REPORTS, OUTCOME, COST = "reports", "outcome", "cost"
@@ -132,12 +132,14 @@ def outcome_of(runs: pd.DataFrame, name: str | None = None) -> Outcome:
 def with_cost(runs: pd.DataFrame, outcome: str | None = None) -> pd.DataFrame:
     """The runs with a column `cost`, of which less is better; see `Outcome.costs`."""
     judged = outcome_of(runs, outcome)
-    if judged.name not in runs.columns:
-        raise InputError(
-            f"no column {judged.name!r} to judge runs by",
-            fix=f"the table has: {', '.join(map(str, runs.columns))}",
-        )
+    check_column(runs, judged.name)
     return runs.copy().assign(**{COST: judged.costs(runs[judged.name])})
+
+
+def check_column(runs: pd.DataFrame, name: str) -> None:
+    """Refuse a table of runs that lacks a column."""
+    if name not in runs.columns:
+        raise InputError(f"no column {name!r}", fix=nearest(name, map(str, runs.columns)))
 
 
 def worst_first(runs: pd.DataFrame, outcome: str | None = None) -> pd.DataFrame:

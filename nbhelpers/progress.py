@@ -99,15 +99,11 @@ def readable(seconds: float) -> str:
     >>> readable(81), readable(600), readable(7800), readable(172800)
     ('81 s', '10 min', '2.2 h', '2.0 days')
     """
-    for below, unit_s, form in (
-        (9.5, 1, "{:.1f} s"),
-        (120, 1, "{:.0f} s"),
-        (7200, 60, "{:.0f} min"),
-        (172_800, 3600, "{:.1f} h"),
-    ):
-        if seconds < below:
-            return form.format(seconds / unit_s)
-    return f"{seconds / 86_400:.1f} days"
+    if seconds < 120:
+        return f"{seconds:.{int(seconds < 9.5)}f} s"
+    if seconds < 7200:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.1f} h" if seconds < 172_800 else f"{seconds / 86_400:.1f} days"
 
 
 def stage_head(stage: str) -> str:

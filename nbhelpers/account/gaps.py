@@ -94,40 +94,28 @@ def explained_gaps(
     took; 0 of both: nothing that was recorded explains the gap.
     """
     parts = [
-        on_cpu.assign(
-            **{
-                name: _within(on_cpu, table[table["cpu"] == cpu])
-                for name, table in (("kernel_ns", events), ("stolen_ns", stolen))
-            }
-        )
-        for cpu, on_cpu in detours.groupby("cpu")
+        on_cpu.assign(kernel_ns=_within(on_cpu, events), stolen_ns=_within(on_cpu, stolen))
+        for _, on_cpu in detours.groupby("cpu")
     ]
     return pd.concat(parts) if parts else detours.assign(kernel_ns=0.0, stolen_ns=0.0)
 
 
 def _within(gaps: pd.DataFrame, events: pd.DataFrame) -> np.ndarray:
-    """How much of the events' net time lies in each gap, ns; an event may have been placed a little
-    outside its gap (slack).
+    """How much of the events' net time lies in each gap of one CPU, ns; an event may have been
+    placed a little outside its gap (slack).
     """
     result = np.zeros(len(gaps))
     starts, ends = gaps["start_ns"].to_numpy(), (gaps["start_ns"] + gaps["duration_ns"]).to_numpy()
-    slack = (
-        events["slack_ns"].to_numpy() if "slack_ns" in events else np.zeros(len(events), np.int64)
-    )
-    for start, end, net, reach in zip(
-        events["start_ns"].to_numpy(),
-        events["end_ns"].to_numpy(),
-        events["duration_ns"].to_numpy(),
-        slack,
-    ):
+    own = events[events["cpu"] == gaps["cpu"].iloc[0]]
+    own = own.assign(slack_ns=own.get("slack_ns", 0))
+    columns = ["start_ns", "end_ns", "duration_ns", "slack_ns"]
+    for start, end, net, reach in own[columns].itertuples(index=False, name=None):
         low = np.searchsorted(ends, start - reach, side="right")
         high = np.searchsorted(starts, end + reach, side="left")
         if low < high:
-            overlap = np.minimum(ends[low:high], end + reach) - np.maximum(
-                starts[low:high], start - reach
-            )
             if reach:  # the whole of it is in the gap that fits best
                 result[low + int(np.argmin(np.abs(ends[low:high] - starts[low:high] - net)))] += net
             else:
-                result[low:high] += overlap * (net / max(end - start, 1))
+                inside = np.minimum(ends[low:high], end) - np.maximum(starts[low:high], start)
+                result[low:high] += inside * (net / max(end - start, 1))
     return result

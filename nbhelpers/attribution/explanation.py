@@ -22,7 +22,8 @@ import numpy as np
 import pandas as pd
 
 from ..errors import InputError
-from ..outcomes import outcome_of
+from ..outcomes import check_column, outcome_of
+from ..statistics.intervals import finite
 from ..statistics.order import TimeOrder, is_sorted, order_column, positions, time_order
 from . import tree as trees
 from ._words import as_html, summary_of
@@ -218,24 +219,13 @@ def explain(
 
 
 def _finished(runs: pd.DataFrame, outcome: str) -> tuple[pd.DataFrame, np.ndarray]:
-    if outcome not in runs.columns:
-        raise InputError(
-            f"no column {outcome!r} to explain",
-            fix=f"the table has: {', '.join(map(str, runs.columns))}",
-        )
+    check_column(runs, outcome)
     if "status" in runs.columns:
         runs = runs[runs["status"] == "ok"]
     try:
-        values = runs[outcome].to_numpy(float)
+        return runs, finite(runs[outcome])
     except (TypeError, ValueError):
         raise InputError("not a column of numbers", where=outcome) from None
-    if not np.isfinite(values).all():
-        raise InputError(
-            "a value is missing or infinite",
-            where=f"{outcome}, row {runs.index[~np.isfinite(values)][0]}",
-            fix="use only the runs whose status is 'ok'",
-        )
-    return runs, values
 
 
 def _labels(

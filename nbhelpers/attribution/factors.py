@@ -13,9 +13,9 @@ import numpy as np
 import pandas as pd
 from scipy.cluster.hierarchy import fcluster, linkage
 from scipy.spatial.distance import squareform
+from scipy.stats import rankdata
 
-from ..statistics.order import standard_ranks
-from . import tree as trees
+from ..statistics.order import chance_above, standard_ranks
 from .categories import Category, worst_levels
 from .null import Null
 from .search import CATEGORY, CLASS, CONTINUOUS, Found, Search
@@ -117,7 +117,7 @@ def _group_table(seen: Grouped, null: Null | None) -> pd.DataFrame:
     """The groups, those that count first; also counts (as a separate factor) and score."""
     leaders, slow = seen.leaders, seen.slow
     values, ranks = seen.values[:, leaders].astype(float), seen.search.table.ranks[:, leaders]
-    separation = trees.separations(values, slow)
+    separation = chance_above(rankdata(values, axis=0, nan_policy="omit"), slow)
     drift = np.abs(standard_ranks(np.arange(slow.size)) @ ranks) / slow.size
     p_values = null.column_p_values[leaders] if null else np.full(len(leaders), np.nan)
     correlation = seen.found.correlations[leaders].astype(float)

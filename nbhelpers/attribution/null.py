@@ -4,16 +4,15 @@ Owns the one null that corrects for everything searched, and the choice of rearr
 undisturbed tables plain shuffles "explain" 8, circular shifts 5, these rearrangements 4.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from ..progress import task
+from ..progress import Task, task
 from ..statistics.order import SUSPECTED, TimeOrder, has_trend, period_of, time_order
 from ..statistics.surrogates import (
     beats,
@@ -91,7 +90,7 @@ def null_distribution(
     nulls: list[Null] = []
     with task("searching rearranged run times", count * len(kinds), "times") as shown:
         for number, kind in enumerate(kinds):
-            nulls.append(_against(search, kind, count, partial(_at, shown, number * count)))
+            nulls.append(_against(search, kind, count, shown, number * count))
             if nulls[-1].p_value > level:
                 break
     return Null(
@@ -191,49 +190,33 @@ def _kinds(search: Search, order: TimeOrder | None, random: np.random.Generator)
     if size < FEWEST_SHIFTED or has_trend(ranks) or period_of(ranks):
         return _nulls(search, order, random)
     shifts = iter(circular_orders(size, random))
-    orders = partial(_next, shifts)
-    return [_Kind("circular shifts", orders, search.table, search.rows, most=2 * size - 1)]
-
-
-def _next(orders: Iterator[np.ndarray], count: int) -> np.ndarray:
-    return np.array(list(islice(orders, count)))
+    now = search.table, search.rows
+    most = 2 * size - 1
+    return [_Kind("circular shifts", lambda n: np.array([*islice(shifts, n)]), *now, most=most)]
 
 
 def _plain(search: Search, random: np.random.Generator) -> _Kind:
-    size = len(search.times)
-    return _Kind(
-        "single runs", lambda count: block_orders(size, 1, count, random), search.table, search.rows
-    )
+    orders = partial(block_orders, len(search.times), 1, random=random)
+    return _Kind("single runs", orders, search.table, search.rows)
 
 
 def _nulls(search: Search, order: TimeOrder, random: np.random.Generator) -> list[_Kind]:
     size = len(search.times)
     windows = level_windows(size, order.changes)
-    signal = _signal(search.rows, search)
+    signal = _signal(search.rows)
     frequencies = beats(signal)
     left = (frequencies, neighbourhood(without_beats(signal, frequencies)), windows)
     inside = _without_changes(flattened(search.rows.T, *left), order.changes).T
     block = "single runs" if order.block == 1 else f"blocks of {order.block} runs"
+    blocks = partial(block_orders, size, order.block, random=random)
+    phases, of_rest = (partial(phase_orders, of, random=random) for of in (signal, _signal(inside)))
+    gain = float(np.sqrt(size / max(size - 2 * frequencies.size - windows[-1] - 1, size / 4)))
+    flat = replace(search.table, ranks=flattened(search.table.ranks, *left))
+    rest = "random phases of what is left without beats and drift"
     return [
-        _Kind(
-            block,
-            lambda count: block_orders(size, order.block, count, random),
-            search.table,
-            search.rows,
-        ),
-        _Kind(
-            "random phases",
-            lambda count: phase_orders(_signal(search.rows, search), count, random),
-            search.table,
-            search.rows,
-        ),
-        _Kind(
-            "random phases of what is left without beats and drift",
-            lambda count: phase_orders(_signal(inside, search), count, random),
-            replace(search.table, ranks=flattened(search.table.ranks, *left)),
-            inside,
-            float(np.sqrt(size / max(size - 2 * frequencies.size - windows[-1] - 1, size / 4))),
-        ),
+        _Kind(block, blocks, search.table, search.rows),
+        _Kind("random phases", phases, search.table, search.rows),
+        _Kind(rest, of_rest, flat, inside, gain),
     ]
 
 
@@ -246,16 +229,12 @@ def _without_changes(rows: np.ndarray, changes: tuple[int, ...]) -> np.ndarray:
     return standardised(left)
 
 
-def _signal(rows: np.ndarray, search: Search) -> np.ndarray:
+def _signal(rows: np.ndarray) -> np.ndarray:
     """What keeps its spectrum: the outcome, and the labels, if they are not searched for."""
     return rows[0] + 2 * rows[1] if len(rows) == 2 else rows[0]
 
 
-def _at(shown: Any, before: int, done: int) -> None:
-    shown.at(before + done)
-
-
-def _against(search: Search, kind: _Kind, count: int, shown: Callable[[int], object]) -> Null:
+def _against(search: Search, kind: _Kind, count: int, shown: Task, before: int) -> Null:
     """The search compared with one kind of rearrangement."""
     seen = search.of(kind.table, kind.rows).run()
     values: list[np.ndarray] = []
@@ -266,7 +245,7 @@ def _against(search: Search, kind: _Kind, count: int, shown: Callable[[int], obj
         values.append(search.largest(orders, kind.table, kind.gain * kind.rows))
         done += len(orders)
         as_good += int((values[-1] >= seen.best - 1e-9).sum())
-        shown(done)
+        shown.at(before + done)
     largest = np.concatenate(values)
 
     def p_values(scores: np.ndarray) -> np.ndarray:

@@ -3,14 +3,13 @@
 Owns the reasons. What a longer run alone does to a counter is judged in `consequences`.
 """
 
-import difflib
 from collections.abc import Iterable, Mapping
 
 import numpy as np
 import pandas as pd
 
 from ..errors import InputError
-from ..outcomes import DIRECTIONS, Outcome, outcome_of, reported
+from ..outcomes import DIRECTIONS, Outcome, check_column, outcome_of, reported
 from .categories import Category, category_of, numbered
 from .consequences import Forms
 from .known_counters import RATE, kind_of, known_names
@@ -187,12 +186,7 @@ def check_names(runs: pd.DataFrame, exclude: Iterable[str] = ()) -> None:
             fix="keep the first of each: runs.loc[:, ~runs.columns.duplicated()]",
         )
     for name in exclude:
-        if name not in runs.columns:
-            near = difflib.get_close_matches(name, [str(column) for column in runs.columns], 1)
-            raise InputError(
-                f"no column {name!r} to exclude",
-                fix=f"did you mean {near[0]!r}?" if near else None,
-            )
+        check_column(runs, name)
 
 
 def excluded_by_name(
@@ -213,27 +207,16 @@ def excluded_by_name(
 
 def _unusable(numbers: pd.DataFrame) -> dict[str, str]:
     """Why the values of columns explain nothing."""
-    values = numbers.to_numpy()
-    if not values.size:
+    if numbers.empty:
         return dict.fromkeys(numbers, "there are no runs")
-    gaps = np.isnan(values)
-    missing = gaps.mean(axis=0)
-    filled = np.where(gaps, -np.inf, values)
-    ordered = np.sort(filled, axis=0)
     reasons = {}
-    for number, name in enumerate(numbers):
-        column = ordered[:, number]
-        column = column[np.isfinite(column)]
-        if missing[number] > MOST_MISSING:
-            reasons[name] = f"missing in {missing[number]:.0%} of the runs"
+    for name, values in zip(numbers, numbers.to_numpy().T):
+        gaps = np.isnan(values)
+        column = np.sort(values[~gaps])
+        if gaps.mean() > MOST_MISSING:
+            reasons[name] = f"missing in {gaps.mean():.0%} of the runs"
         elif column[-1] - column[0] <= 1e-12 * max(abs(column[0]), abs(column[-1])):
             reasons[name] = "does not vary"
-        elif _alike(column):
+        elif (column != column[column.size // 2]).sum() < FEWEST_DIFFERENT:
             reasons[name] = f"differs from its usual value in fewer than {FEWEST_DIFFERENT} runs"
     return reasons
-
-
-def _alike(ordered: np.ndarray) -> bool:
-    """Whether nearly all of the sorted values are the same one."""
-    most = ordered[ordered.size // 2]
-    return bool((ordered != most).sum() < FEWEST_DIFFERENT)

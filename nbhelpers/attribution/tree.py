@@ -4,7 +4,6 @@ Owns the settings of the tree and its folds; both are scikit-learn's.
 """
 
 import numpy as np
-from scipy.stats import rankdata
 from sklearn.model_selection import StratifiedKFold, cross_val_predict
 from sklearn.tree import DecisionTreeClassifier
 
@@ -60,12 +59,3 @@ def accuracy_interval(slow: np.ndarray, predicted: np.ndarray, seed: int) -> tup
     # Jeffreys' interval by convention reaches 1 where all predictions were right
     accuracy = balanced_accuracy(slow, predicted)
     return min(float(low), accuracy), max(float(high), accuracy)
-
-
-def separations(values: np.ndarray, slow: np.ndarray) -> np.ndarray:
-    """Chance that a slow run has the larger value than a fast one, for each column (area under the
-    ROC curve).
-    """
-    ranks, there = rankdata(values, axis=0, nan_policy="omit"), ~np.isnan(values)
-    count, others = there[slow].sum(axis=0), there[~slow].sum(axis=0)
-    return (np.nansum(ranks[slow], axis=0) - count * (count + 1) / 2) / (count * others)

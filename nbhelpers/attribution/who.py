@@ -14,6 +14,7 @@ from scipy.stats import mannwhitneyu
 
 from ..account.owners import COMPUTED, SAME_CALLS
 from ..account.path import PROGRAM
+from ..statistics.order import chance_above
 from .consequences import correlations
 from .cutoff import find_cutoff
 from .known_counters import known_names
@@ -232,7 +233,7 @@ def who_took_it(
     of_trace = ~table["part"].isin(NOT_OF_TRACE)
     table["explained_share"] = (table["more"] / excess_ms).where(of_trace)
     ranks = values.rank()
-    table["above"] = _above(ranks.to_numpy(), slow_)
+    table["above"] = chance_above(ranks.to_numpy(), slow_)
     table["spearman"] = ranks.corrwith(costs.rank()).fillna(0).to_numpy()
     table["p_value"] = np.nan
     chance = np.random.default_rng(seed)
@@ -243,7 +244,7 @@ def who_took_it(
         table.loc[named, "p_value"] = _p_values(lambda c: correlations(ms, c), costs, chance)
     if (~of_trace).any():
         ranked = ranks.loc[:, ~of_trace.to_numpy()].to_numpy()
-        apart = _p_values(lambda slow: np.abs(_above(ranked, slow) - 0.5), slow_, chance)
+        apart = _p_values(lambda slow: np.abs(chance_above(ranked, slow) - 0.5), slow_, chance)
         table.loc[~of_trace, "p_value"] = apart
     return best_first(table, explains)
 
@@ -324,12 +325,6 @@ def output_of(runs: pd.DataFrame) -> pd.DataFrame:
     if not found and "output_bytes" in runs and runs["output_bytes"].nunique() > 1:
         found["output", "bytes"] = runs["output_bytes"].astype(float)
     return pd.DataFrame(found, index=runs.index)
-
-
-def _above(ranks: np.ndarray, slow: np.ndarray) -> np.ndarray:
-    """The chance that a slow run has more than another, from the ranks (Mann and Whitney)."""
-    count, others = int(slow.sum()), int((~slow).sum())
-    return (ranks[slow].sum(axis=0) - count * (count + 1) / 2) / (count * others)
 
 
 def in_words(row: pd.Series) -> str:

@@ -4,7 +4,6 @@ Owns the records `Layer`, `Source` and `Metric`, and how they are checked; how a
 in the `_readers_*` modules.
 """
 
-import difflib
 import os
 import re
 from collections.abc import Iterator
@@ -12,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
-from ..errors import InputError
+from ..errors import InputError, nearest
 from ..places import knowledge
 from ..reading import read_json, read_yaml
 from ..schemas import place_of, schema_error
@@ -261,11 +260,8 @@ def find_layer(name: str | os.PathLike) -> Layer:
         layer = _user_layers[text] = read_layer(text)
         metric_of.cache_clear()
         return layer
-    near = difflib.get_close_matches(text, layers(), 1)
-    raise InputError(
-        f"there is no metric layer '{text}'" + (f"; did you mean '{near[0]}'?" if near else ""),
-        fix=f'choose from {", ".join(layers())}, or "all", or give the path of a .yml file',
-    )
+    fix = f"{nearest(text, [*layers(), 'all'])} Or give the path of a .yml file"
+    raise InputError(f"there is no metric layer '{text}'", fix=fix)
 
 
 @cache

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 from ..machine.kernel import passing_over
+from .families import children_of
 
 MARK = "NOISEBOOK_RUN"
 _SET_CHILD_SUBREAPER, _GET_CHILD_SUBREAPER = 36, 37
@@ -27,11 +28,7 @@ def children() -> frozenset[int]:
         os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
     except ChildProcessError:
         return frozenset()
-    found: set[int] = set()
-    for thread in os.listdir("/proc/self/task"):
-        with passing_over(), open(f"/proc/self/task/{thread}/children") as file:
-            found.update(map(int, file.read().split()))
-    return frozenset(found)
+    return frozenset(children_of("self"))
 
 
 def kill_and_reap(pid: int) -> bool:

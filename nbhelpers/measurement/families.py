@@ -2,7 +2,8 @@
 
 import os
 from contextlib import suppress
-from pathlib import Path
+
+from ..machine.kernel import passing_over
 
 
 def threads_of(pid: int) -> set[int]:
@@ -26,10 +27,17 @@ def threads_of(pid: int) -> set[int]:
     while waiting:
         process = waiting.pop()
         with suppress(OSError):
-            threads = [int(name) for name in os.listdir(f"/proc/{process}/task")]
-            found.update(threads)
-            for thread in threads:
-                with suppress(OSError):
-                    children = Path(f"/proc/{process}/task/{thread}/children").read_text()
-                    waiting += map(int, children.split())
+            found.update(map(int, os.listdir(f"/proc/{process}/task")))
+            waiting += children_of(process)
+    return found
+
+
+def children_of(process: int | str) -> set[int]:
+    """The children of a process, zombies among them; of those of a thread that ends meanwhile some
+    may be missing.
+    """
+    found: set[int] = set()
+    for thread in os.listdir(f"/proc/{process}/task"):
+        with passing_over(), open(f"/proc/{process}/task/{thread}/children") as file:
+            found.update(map(int, file.read().split()))
     return found

@@ -45,13 +45,10 @@ def read_benchmark(path: str | Path) -> pd.DataFrame:
 
 
 def _table(content: dict) -> pd.DataFrame:
-    table = pd.DataFrame(_hyperfine(content) if "results" in content else _of_benchmarks(content))
+    read = _hyperfine if "results" in content else _google if "context" in content else _pyperf
+    table = pd.DataFrame(read(content))
     table.insert(0, "run", range(len(table)))
     return table.drop(columns=[OUTCOME]) if set(table[OUTCOME]) == {"seconds"} else table
-
-
-def _of_benchmarks(content: dict) -> Iterator[dict]:
-    return _google(content) if "context" in content else _pyperf(content)
 
 
 def _hyperfine(content: dict) -> Iterator[dict]:

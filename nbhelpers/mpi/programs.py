@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from ..errors import InputError
+from ..errors import InputError, check_choice
 from ..workloads import Workload
 from ._installation import Installation, installation
 
@@ -104,10 +104,7 @@ def mpi_program(
     >>> mpi_program("amg", 2, here=mpich, nx=16)
     Workload(amg, mpi, Rm: mpiexec -n 2 bin/amg --nx 16)
     """
-    if name not in PROGRAMS:
-        raise InputError(
-            f"there is no MPI program '{name}'", fix=f"choose one of {', '.join(PROGRAMS)}"
-        )
+    check_choice("MPI program", name, PROGRAMS)
     if unknown := set(options) - set(PROGRAMS[name].options):
         raise InputError(
             f"'{min(unknown)}' is no option of the program '{name}'",

@@ -17,7 +17,7 @@ import pandas as pd
 from ..outcomes import ordinary_runs
 from .waits import read_calls
 
-COLUMNS = ("run", "thread", "start_ns", "end_ns", "busy_ns", "factor", "low", "high")
+COLUMNS = ["run", "thread", "start_ns", "end_ns", "busy_ns", "factor", "low", "high"]
 _NORMAL_95, _SD_OF_MAD = 1.96, 1.4826
 _GRID = 64  # calls at which ordinary runs are compared
 
@@ -61,20 +61,6 @@ def slowness(
     return _of_regions(_without(read_calls(folder, runs), taken), fast)
 
 
-def _of_rows(table: pd.DataFrame | None) -> pd.DataFrame:
-    return pd.DataFrame(columns=list(COLUMNS)) if table is None else table[list(COLUMNS)]
-
-
-def _with_interval(table: pd.DataFrame, spread: float) -> pd.DataFrame:
-    """`spread`: standard deviation of the log of a piece's factor."""
-    wide = np.exp(_NORMAL_95 * spread)
-    return table.assign(low=table["factor"] / wide, high=table["factor"] * wide)
-
-
-def _spread(logs: pd.Series) -> float:
-    return _SD_OF_MAD * float((logs - logs.median()).abs().median())
-
-
 # --- calls of functions ---------------------------------------------------------------------------
 
 
@@ -111,13 +97,11 @@ def _within(intervals: pd.DataFrame, start_ns: np.ndarray, end_ns: np.ndarray) -
 
 def _of_regions(calls: pd.DataFrame, fast: np.ndarray) -> pd.DataFrame:
     if calls.empty:
-        return _of_rows(None)
+        return pd.DataFrame(columns=COLUMNS)
     ranks = calls.groupby("run")["thread"].rank("dense").astype(int)
-    parts = [
-        _of_function(own, fast) for _, own in calls.groupby([calls["function"], ranks]) if len(own)
-    ]
+    parts = [_of_function(own, fast) for _, own in calls.groupby([calls["function"], ranks])]
     table = pd.concat([part for part in parts if part is not None], ignore_index=True)
-    return _of_rows(table.sort_values(["run", "thread", "start_ns"], ignore_index=True))
+    return table.sort_values(["run", "thread", "start_ns"], ignore_index=True)[COLUMNS]
 
 
 def _of_function(calls: pd.DataFrame, fast: np.ndarray) -> pd.DataFrame | None:
@@ -132,8 +116,9 @@ def _of_function(calls: pd.DataFrame, fast: np.ndarray) -> pd.DataFrame | None:
     expected = np.where(until > numbers[-1], calls["calls"] * beyond, end - begin)
     table = calls.assign(factor=calls["busy_ns"] / np.maximum(expected, 1.0))
     table = table[(table["factor"] > 0) & (expected > 0)]
-    spread = _spread(np.log(table["factor"][table["run"].isin(fast)]))
-    return _with_interval(table, spread)
+    logs = np.log(table["factor"][table["run"].isin(fast)])
+    wide = np.exp(_NORMAL_95 * (_SD_OF_MAD * (logs - logs.median()).abs().median()))
+    return table.assign(low=table["factor"] / wide, high=table["factor"] * wide)
 
 
 def _reference(usual: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from .claims import NONE, REPRODUCED, REVERSED, Judgement, p_text
+from .claims import NONE, REPRODUCED, REVERSED, Judgement, forecast, p_text
 from .robust import trimmed_count
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def _sentence(name: str, table: pd.DataFrame, pair: "Pair", judged: Judgement) -
     if not shown(judged, row):
         return (
             f"No difference of the {label} is shown: {_change(row.ratio)}, {interval}{counts}"
-            f"{_forecast(judged)}."
+            f"{forecast(judged.needed, judged.unit)}."
         )
     word = "lower" if row.ratio < 1 else "higher"
     return f"The {label} is {abs(row.ratio - 1):.1%} {word}, {interval}{counts}."
@@ -70,11 +70,6 @@ def _far_runs_sentence(row: pd.Series, judged: Judgement) -> str:
 
 def _p(judged: Judgement) -> str:
     return f", p {p_text(judged.p_adjusted)} corrected" if np.isfinite(judged.p_adjusted) else ""
-
-
-def _forecast(judged: Judgement) -> str:
-    needed = judged.needed
-    return f"; about {needed:,.0f} {judged.unit} would settle it" if np.isfinite(needed) else ""
 
 
 def trimmed_sentence(

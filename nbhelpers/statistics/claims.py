@@ -308,9 +308,13 @@ def _needed(claim: Claim, found: Estimate, level: float) -> float:
 
 
 def _open(claim: Claim, needed: float, unit: str) -> str:
-    forecast = f"; about {needed:,.0f} {unit} would settle it" if np.isfinite(needed) else ""
     margin = f"an effect, and less than the margin of {100 * claim.margin:.3g} %"
-    return f"the interval holds both answers, {margin}{forecast}"
+    return f"the interval holds both answers, {margin}{forecast(needed, unit)}"
+
+
+def forecast(needed: float, unit: str) -> str:
+    """How many units would settle a claim, in words; "" where no number would do."""
+    return f"; about {needed:,.0f} {unit} would settle it" if np.isfinite(needed) else ""
 
 
 def p_text(p_value: float) -> str:

@@ -9,8 +9,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import pandas as pd
 
-from ..errors import InputError
-from ..outcomes import COST, outcome_of, with_cost
+from ..outcomes import COST, check_column, outcome_of, with_cost
 from ._comparison_words import shown, trimmed_sentence, verdict_text
 from .claims import MARGIN, Claim, Judgement, judge
 from .contrast import interval_evidence, mean_contrast, variation_contrast
@@ -301,19 +300,13 @@ def cell_statistics(
     InputError
         No such column, a cell with fewer than two runs.
     """
-    if by not in runs.columns:
-        raise InputError(
-            f"no column {by!r} to group by",
-            fix=f"the table has: {', '.join(map(str, runs.columns))}",
-        )
+    check_column(runs, by)
     outcome = outcome_of(runs, outcome).name
     rows = {
         name: _row(as_values(_finished(cell, outcome)[outcome]), seed)
         for name, cell in runs.groupby(by, sort=False, observed=True)
     }
-    table = pd.DataFrame.from_dict(rows, orient="index")
-    table.index.name = by
-    return table
+    return pd.DataFrame.from_dict(rows, orient="index").rename_axis(by)
 
 
 def _row(values: np.ndarray, seed: int) -> dict[str, float]:
@@ -328,11 +321,7 @@ def _row(values: np.ndarray, seed: int) -> dict[str, float]:
 
 
 def _finished(runs: pd.DataFrame, outcome: str) -> pd.DataFrame:
-    if outcome not in runs.columns:
-        raise InputError(
-            f"no column {outcome!r} to compare",
-            fix=f"the table has: {', '.join(map(str, runs.columns))}",
-        )
+    check_column(runs, outcome)
     return runs[runs["status"] == "ok"] if "status" in runs.columns else runs
 
 

@@ -13,6 +13,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 
 from ..errors import InputError
 
@@ -199,7 +200,7 @@ def finite(values: object) -> np.ndarray:
     if bad.size:
         raise InputError(
             "a value is missing or infinite",
-            where=f"position {bad[0]}",
+            where=f"row {values.index[bad[0]] if isinstance(values, pd.Series) else bad[0]}",
             fix="use only the runs whose status is 'ok'",
         )
     return array

@@ -131,6 +131,15 @@ def standard_ranks(values: np.ndarray) -> np.ndarray:
     return ranks / np.maximum(ranks.std(axis=0), 1e-12)
 
 
+def chance_above(ranks: np.ndarray, slow: np.ndarray) -> np.ndarray:
+    """Chance that a slow run has a larger value than another, for each column, from its ranks (Mann
+    and Whitney; the area under the ROC curve). A missing value has no rank: NaN.
+    """
+    there = ~np.isnan(ranks)
+    count, others = there[slow].sum(axis=0), there[~slow].sum(axis=0)
+    return (np.nansum(ranks[slow], axis=0) - count * (count + 1) / 2) / (count * others)
+
+
 def positions(runs: pd.DataFrame) -> np.ndarray:
     """The order in which the runs were measured: row numbers, first run first; by `order_column`,
     else the rows as they stand.

@@ -135,11 +135,8 @@ def stolen_times(folder: str | Path, runs: pd.DataFrame) -> pd.DataFrame:
     tables = [_read(("tracepoints", path), run, STOLEN) for run, path in paths.items()]
     joined = join_events(tables)
     joined.attrs["away_share"] = float(np.mean([table.attrs["away_share"] for table in tables]))
-    joined.attrs["all_ns"] = (
-        None
-        if any(table.attrs["all_ns"] is None for table in tables)
-        else sum(table.attrs["all_ns"] for table in tables)
-    )
+    all_ns = [table.attrs["all_ns"] for table in tables]
+    joined.attrs["all_ns"] = None if None in all_ns else sum(all_ns)
     return joined
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from ..empty import because
-from ..errors import InputError
+from ..errors import InputError, check_choice
 from ..machine import doctor
 from ..measurement import Attachment, region_seconds
 from ..measurement.table import region_notes
@@ -57,11 +57,7 @@ class Tracer(Attachment):
         *,
         recorded_only: bool = False,
     ):
-        if source not in ("auto", *SOURCES):
-            raise InputError(
-                f"there is no source of traces '{source}'",
-                fix=f"choose auto, {', '.join(SOURCES)}",
-            )
+        check_choice("source of traces", source, ("auto", *SOURCES))
         self.folder, self._recorded_only = Path(folder), recorded_only
         self._repaired: tuple[str, ...] = ()
         if recorded_only:
@@ -90,9 +86,6 @@ class Tracer(Attachment):
 
     def armed(self, pid: int) -> None:
         self._recorder.armed(pid)
-
-    def released(self, t0_ns: int) -> None:
-        self._recorder.released(t0_ns)
 
     def after(self, run: dict) -> dict:
         return self._recorder.after(run)

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 
 import pandas as pd
 
-from ..errors import InputError
+from ..errors import InputError, check_choice
 from ..machine import Cpu, Topology
 from . import mpi
 from ._cpus import HOUSEKEEPING_SHARES, format_cpu_list, house_cores
@@ -115,13 +115,11 @@ def configurations(
     counted from the first, which gets most interrupts; on two cores the two are the same, and HK2
     is left out.
     """
-    unknown = set(families) - set(FAMILIES)
+    for family in families:
+        check_choice("family", family, FAMILIES)
     cpus = [cpu for cpu in topology.cpus if usable is None or cpu.cpu in set(usable)]
-    if unknown or not cpus:
-        raise InputError(
-            f"no family '{sorted(unknown)[0]}'" if unknown else "no CPU may be used",
-            fix=f"families: {', '.join(FAMILIES)}",
-        )
+    if not cpus:
+        raise InputError("no CPU may be used")
     counts = {int(match[1]) for name in names if (match := _SCALED.fullmatch(name))}
     by_core: dict[int, list[Cpu]] = {}  # the cores in the order of their first CPU
     for cpu in sorted(cpus, key=lambda cpu: cpu.cpu):
@@ -203,13 +201,9 @@ def existing_configurations(
     InputError
         A name that is no configuration on any machine.
     """
-    known = {configuration.name for configuration in listed}
-    unknown = {name for name in names if not _SCALED.fullmatch(name)} - known
-    if unknown:
-        raise InputError(
-            f"there is no configuration '{sorted(unknown)[0]}'",
-            fix=", ".join(configuration.name for configuration in listed),
-        )
+    for name in names:
+        if not _SCALED.fullmatch(name):
+            check_choice("configuration", name, [one.name for one in listed])
     return tuple(
         configuration
         for configuration in listed

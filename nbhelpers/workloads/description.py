@@ -4,7 +4,6 @@ Owns the reading of these files, and finding out which variant a program at hand
 found in an output is in `nbhelpers.measurement`.
 """
 
-import difflib
 import os
 import re
 import subprocess
@@ -15,7 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from ..errors import InputError
+from ..errors import InputError, nearest
 from ..places import knowledge
 from ..reading import read_json, read_yaml
 from ..schemas import place_of, schema_error
@@ -93,12 +92,8 @@ class Description:
             An option that it does not have.
         """
         if unknown := set(options) - set(self.options):
-            near = difflib.get_close_matches(min(unknown), self.options, 1)
-            raise InputError(
-                f"'{min(unknown)}' is no option of the program '{self.name}'"
-                + (f"; did you mean '{near[0]}'?" if near else ""),
-                fix=f"options: {', '.join(self.options) or 'none'}",
-            )
+            what = f"'{min(unknown)}' is no option of the program '{self.name}'"
+            raise InputError(what, fix=nearest(min(unknown), self.options))
         values = {**self.options, **options}
         command = self.command
         for variant in self.variants:
@@ -149,11 +144,8 @@ def find_description(name: str | os.PathLike) -> Description:
     names = sorted(path.stem for path in FOLDER.glob("*.yml"))
     if text in names:
         return read_description(FOLDER / f"{text}.yml")
-    near = difflib.get_close_matches(text, names, 1)
-    raise InputError(
-        f"no program '{text}' is described" + (f"; did you mean '{near[0]}'?" if near else ""),
-        fix=f"choose from {', '.join(names)}, or give the path of a .yml file",
-    )
+    fix = f"{nearest(text, names)} Or give the path of a .yml file"
+    raise InputError(f"no program '{text}' is described", fix=fix)
 
 
 def read_description(path: str | os.PathLike) -> Description:

@@ -9,7 +9,7 @@ from numbers import Real
 from pathlib import Path
 from typing import Any
 
-from ..errors import InputError
+from ..errors import InputError, check_choice
 from . import sycl
 from .programs import binary_folder
 from .workload import Workload
@@ -72,10 +72,8 @@ def compilers() -> dict[str, Path]:
 
 def _check(name: str, field: str, value: Any) -> None:
     choices, (low, high) = _CHOICES.get(field), _LIMITS.get(field, (0, 0))
-    if choices and value not in choices:
-        raise InputError(
-            f"there is no {field} '{value}'", where=name, fix=f"choose one of {', '.join(choices)}"
-        )
+    if choices:
+        check_choice(field, value, choices, name)
     is_number = isinstance(value, Real)  # NumPy's, too
     if high and not (is_number and low <= value <= high and value % 1 == 0):
         raise InputError(

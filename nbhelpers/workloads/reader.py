@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ..errors import InputError
+from ..errors import InputError, check_choice
 from ..outcomes import DIRECTIONS, Outcome
 
 UNITS_S = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9, "min": 60.0}
@@ -91,17 +91,11 @@ class Report:
             ("form", self.form or FORMS[0], FORMS),
             ("direction", self.direction, (*DIRECTIONS, NEITHER)),
         ):
-            if value not in choices:
-                raise InputError(
-                    f"the {field} of the report '{self.name}' is '{value}'",
-                    fix=f"choose one of {', '.join(choices)}",
-                )
-        if self.pattern is not None and not self._is_read(_groups(self.pattern, self.name)):
+            check_choice(field, value, choices, f"the report '{self.name}'")
+        named = {self.name, "value"}
+        if self.pattern is not None and not named & {*_groups(self.pattern, self.name)}:
             group = self.name if self.name == "seconds" else "value"
             _check(self.pattern, {group}, self.name)
-
-    def _is_read(self, groups: list[str]) -> bool:
-        return self.name in groups or "value" in groups
 
     def __repr__(self) -> str:
         fact = self.direction == NEITHER

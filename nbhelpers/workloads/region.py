@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
-from ..errors import InputError
+from ..errors import InputError, check_choice
 
 REGION_KINDS = ("process", "marks", "symbols", "lines", "mpi")
 # Kinds whose begin is the barrier itself: the program waits there for the common start.
@@ -47,11 +47,7 @@ class Region:
     end: str | None = None
 
     def __post_init__(self):
-        if self.kind not in REGION_KINDS:
-            raise InputError(
-                f"there is no kind of region '{self.kind}'",
-                fix=f"choose one of {', '.join(REGION_KINDS)}",
-            )
+        check_choice("kind of region", self.kind, REGION_KINDS)
         patterns = (self.begin, self.end)
         if self.kind != "lines" and patterns != (None, None):
             raise InputError(

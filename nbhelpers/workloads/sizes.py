@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ..errors import InputError
+from ..errors import check_choice
 from .openmp import minife, nbody, schedbench, stream, syncbench
 from .workload import Workload
 
@@ -56,10 +56,7 @@ def size_model(program: str) -> SizeModel:
     InputError
         There is no such program.
     """
-    if program not in SIZE_MODELS:
-        raise InputError(
-            f"there is no program '{program}'", fix=f"choose one of {', '.join(SIZE_MODELS)}"
-        )
+    check_choice("program", program, SIZE_MODELS)
     return SIZE_MODELS[program]
 
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest
 
-from ..errors import InputError
+from ..errors import InputError, check_choice
 from ..facts import facts_html
 from ..outcomes import Outcome
 from . import mpi, sycl
@@ -144,10 +144,7 @@ class Workload:
             No such placement, too few cores, or pinning of a program that is neither OpenMP,
             SYCL nor MPI.
         """
-        if config not in CONFIGS:
-            raise InputError(
-                f"there is no placement '{config}'", fix=f"choose one of {', '.join(CONFIGS)}"
-            )
+        check_choice("placement", config, CONFIGS)
         base, house = config[:2], config[2:]
         available = usable_cpus() if cpus is None else tuple(sorted(set(cpus)))
         strangers = set(available) - set(usable_cpus())
@@ -227,10 +224,7 @@ def _check(workload: Workload) -> None:
     if not workload.command or not workload.command[0]:
         raise InputError("the command is empty", where=where)
     for field, choices in (("model", MODELS), ("start", STARTS)):
-        if (value := getattr(workload, field)) not in choices:
-            raise InputError(
-                f"{field} is '{value}'", where=where, fix=f"choose one of {', '.join(choices)}"
-            )
+        check_choice(field, getattr(workload, field), choices, where)
     words = [*workload.command, *(part for pair in workload.env for part in pair)]
     limit, cpus = workload.timeout_s, workload.cpus
     wrong = {

@@ -10,7 +10,7 @@ from nbhelpers.statistics import bootstrap_interval, bootstrap_ratio, cell_stati
 from nbhelpers.statistics.intervals import STATISTICS
 
 
-@pytest.mark.parametrize("values, words", [([1.0], "too few"), ([1.0, np.nan], "position 1")])
+@pytest.mark.parametrize("values, words", [([1.0], "too few"), ([1.0, np.nan], "row 1")])
 def test_unusable_values_are_refused(values, words):
     with pytest.raises(InputError, match=words):
         bootstrap_interval(values)
