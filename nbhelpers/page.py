@@ -27,7 +27,12 @@ _SECTION = re.compile(r'(?=<div class="cell [^>]*>\s*<div class="inner_cell">\s*
 _HEADING = re.compile(r"<h2 .*?</h2>", re.DOTALL)
 _ANSWERED = re.compile(r'<div class="noisebook-answer" data-figure="([^"]+)"')
 # what keeps a section open, beside the figure of the answer
-_OPEN = ('class="noisebook key"', 'class="linked-view', 'class="explorer-twin')
+_OPEN = ('class="noisebook key"', 'class="linked-view')
+_CELL = '<div class="cell '
+# a cell of code that shows more than words: what a text folds stays a part of it
+_SHOWN = re.compile(
+    r'[^>]* code_cell .*(?:<(?:figure|table|img|svg|details)\b|class="linked-view)', re.DOTALL
+)
 _FOLDED = re.compile(r"<details><summary>Table <code>([^<]*)</code>")
 _CAPTION = re.compile(r"<p>(<strong>Table <code>([^<]*)</code>.*?)</p>\n?", re.DOTALL)
 _SAID = re.compile(r"<(p|li)>(.*?)</\1>\n?", re.DOTALL)
@@ -51,7 +56,7 @@ def limits_html(provenance: str, limits: Iterable[str]) -> str:
     line = f"<small>{html.escape(provenance)}</small>"
     if not items:
         return f'<p class="provenance">{line}</p>'
-    count = f"{len(items)} limit{'s' if len(items) > 1 else ''}"
+    count = f"{len(items)}&nbsp;limit{'s' if len(items) > 1 else ''}"
     return (
         f'<details class="provenance"><summary>{line}<small> · <u>{count}</u></small></summary>'
         f"<ul>{''.join(items)}</ul></details>"
@@ -172,16 +177,29 @@ def _sections(body: str) -> str:
     answered = _ANSWERED.search(first)
     marks = [*_OPEN, *([f'id="{answered[1]}"'] if answered else [])]
     is_open = [any(mark in section for mark in marks) for section in others]
-    if any(is_open):
-        is_open[-1] = True
-        others = [one if shown else _folded(one) for one, shown in zip(others, is_open)]
+    is_open = [*is_open[:-1], True] if any(is_open) else [True] * len(others)
+    others = [_columns(one) if shown else _folded(one) for one, shown in zip(others, is_open)]
     return f"<section>{first}</section>" + "".join(map("<section>{}</section>".format, others))
 
 
 def _folded(section: str) -> str:
     heading = _HEADING.findall(section)[0]
     inner = section.replace(heading, "", 1).replace("<details><summary>", "<details open><summary>")
-    return f"<details><summary>{heading}</summary>{inner}</details>"
+    return f"<details><summary>{heading}</summary>{_columns(inner)}</details>"
+
+
+def _columns(section: str) -> str:
+    """Its words, and what it shows, in two columns (`page.css`); words alone stay as they are."""
+    before, *cells = section.split(_CELL)
+    words, shown = [], []
+    for place, cell in enumerate(cells):
+        column = shown if _SHOWN.match(cell) else words
+        column.append(f'<div style="order: {place}" class="cell {cell}')
+    if not shown:
+        return section
+    columns = (("words", words), ("shown", shown))
+    inner = "".join(f'<div class="{name}">{"".join(column)}</div>' for name, column in columns)
+    return f'{before}<div class="columns">{inner}</div>'
 
 
 def _unique(body: str) -> str:

@@ -116,6 +116,15 @@ def test_open_are_the_key_table_the_figure_of_the_answer_and_the_end(notebook, o
     )
     tab.goto(f"{tab.url}#other")  # a link to what is folded unfolds it
     assert tab.locator("figure#other").is_visible()
+    words, figure = (
+        tab.locator(f".columns:has(#key) .{name} .cell") for name in ("words", "shown")
+    )
+    tops = lambda: [one.bounding_box()["y"] for one in (*words.all(), figure)]  # noqa: E731
+    assert tops()[0] == pytest.approx(tops()[2], abs=20) and tops()[2] < tops()[1], (
+        "two columns, each flows by itself"
+    )
+    tab.set_viewport_size({"width": 800, "height": 800})
+    assert tops()[0] < tops()[2] < tops()[1], "one column, in the notebook's order"
     tab.close()
 
 
