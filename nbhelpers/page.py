@@ -191,7 +191,8 @@ def _folded(section: str) -> str:
 def _columns(section: str) -> str:
     """Its words, and what it shows, in two columns (`page.css`); words alone stay as they are."""
     before, *cells = section.split(_CELL)
-    words, shown = [], []
+    words: list[str] = []
+    shown: list[str] = []
     for place, cell in enumerate(cells):
         column = shown if _SHOWN.match(cell) else words
         column.append(f'<div style="order: {place}" class="cell {cell}')
