@@ -12,6 +12,10 @@ program a line:
   caches of the computation.
 
     python benchmarks/mpi_overhead.py [PAIRS [RANKS [PROGRAM [ARGUMENT …]]]]
+    python benchmarks/mpi_overhead.py where [ROUNDS]
+
+The second says where a call's cost goes, in ROUNDS (30) of runs in turn: MPI_Allreduce of a lone
+rank, plain and through libraries that do more and more of what libnbtrace.so does (mpi_layers.c).
 """
 
 import os
@@ -106,6 +110,55 @@ def call_costs(pairs: int) -> tuple[float, float]:
     return dearest[0], dearest[1]
 
 
+LAYERS = ("passed on: LD_PRELOAD, PMPI", "the clock read two times", "a record taken and filled")
+
+
+def where(rounds: int = 30) -> None:
+    """Print what each part of recording a call costs, by the median batch of each run."""
+    ours = Path(__file__).resolve().parents[1] / "workloads"
+    sources = [ours / "mpi" / f"nbtrace{part}.c" for part in ("", "_numbers")]
+    flags = "-O2 -std=c11 -D_GNU_SOURCE -ftls-model=initial-exec -shared -fPIC -Wl,--as-needed"
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
+        here, mpicc = Path(__file__).parent, installation().mpicc
+        call = Path(folder) / "mpi_call"
+        subprocess.run([mpicc, "-O2", here / "mpi_call.c", "-o", call], check=True)
+        libraries: list[Path | None] = [None]
+        for number in range(1, 1 + len(LAYERS)):
+            libraries.append(Path(folder) / f"layer{number}.so")
+            words = [f"-DLAYER={number}", f"-I{ours}", f"-I{ours / 'mpi'}", "-o", libraries[-1]]
+            made = [mpicc, *flags.split(), *words, here / "mpi_layers.c", *sources]
+            subprocess.run([*made, "-ldl", "-pthread"], check=True)
+        libraries.append(installation().programs / "libnbtrace.so")
+        ns = np.array(
+            [
+                [call_ns(call, one, Path(folder) / "trace") for one in libraries]
+                for _ in range(rounds)
+            ]
+        )
+    print(
+        f"{installation()}: MPI_Allreduce of one rank {np.median(ns[:, 0]):.1f} ns; of this more:"
+    )
+    names = (*LAYERS, "its arguments: bytes, communicator")
+    for name, parts in zip((*names, "all"), (*np.diff(ns).T, ns[:, -1] - ns[:, 0])):
+        low, high = np.quantile(parts, [0.25, 0.75])
+        said = f"{np.median(parts):>+7.1f} ns (quartiles {low:.1f} to {high:.1f}, n = {rounds})"
+        print(f"{name:<36}{said}")
+
+
+def call_ns(call: Path, library: Path | None, folder: Path) -> float:
+    """The median batch of MPI_Allreduce in ns a call, with a library in LD_PRELOAD."""
+    env = {**os.environ, "NBTRACE_MIB": "200"}
+    if library:
+        folder.mkdir()
+        env |= {"LD_PRELOAD": str(library), "NBTRACE": str(folder)}
+    words = [*installation().command(1), call]
+    done = subprocess.run(words, env=env, capture_output=True, text=True, check=True)
+    shutil.rmtree(folder, ignore_errors=True)
+    return next(
+        float(line.split()[2]) for line in done.stdout.splitlines() if line[:10] == "Allreduce "
+    )
+
+
 def line(command: list[str], pairs: int, ranks: int, costs_ns: tuple[float, float]) -> str:
     workload = on_ranks(command, ranks)
     with tempfile.TemporaryDirectory() as folder:
@@ -137,4 +190,7 @@ def main(pairs: int = 30, ranks: int = 2, *command: str) -> None:
 
 
 if __name__ == "__main__":
-    main(*map(int, sys.argv[1:3]), *sys.argv[3:])
+    if sys.argv[1:2] == ["where"]:
+        where(*map(int, sys.argv[2:3]))
+    else:
+        main(*map(int, sys.argv[1:3]), *sys.argv[3:])

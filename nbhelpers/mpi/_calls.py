@@ -71,6 +71,8 @@ class Calls:
         Ranks that never ended their MPI_Finalize: they died, or were killed.
     notes
         A sentence for each thing that is missing.
+    beside
+        Collectives go on while their ranks compute, as those of GPUs do.
     """
 
     table: pd.DataFrame
@@ -79,6 +81,7 @@ class Calls:
     ranks: int
     cut: tuple[int, ...] = ()
     notes: tuple[str, ...] = ()
+    beside: bool = False
 
     def __repr__(self) -> str:
         return f"<{len(self.table)} MPI calls of {self.ranks} ranks>"

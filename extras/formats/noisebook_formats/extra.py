@@ -2,26 +2,23 @@
 traces it reads.
 """
 
+from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 
 from nbhelpers.extras import Extra
 from nbhelpers.mpi import Calls
 
 
-def _liballprof(path: Path) -> Calls:
-    from .liballprof import read_liballprof
-
-    return read_liballprof(path)
-
-
-def _otf2(path: Path) -> Calls:
-    """The archive, or the folder that Score-P makes, which has it under this name."""
-    from .otf2_archive import read_otf2
-
-    return read_otf2(path / "traces.otf2" if path.is_dir() else path)
+def _reader(module: str, name: str) -> Callable[[Path], Calls]:
+    """A function of a module that is loaded when a trace is read."""
+    return lambda path: getattr(import_module(f"noisebook_formats.{module}"), name)(path)
 
 
+_liballprof, _kineto = _reader("liballprof", "read_liballprof"), _reader("kineto", "read_kineto")
 EXTRA = Extra(
     Path(__file__).parent / "notebooks",
-    traces={"*rank-0.txt": _liballprof, "*.tar.xz": _liballprof, "*.otf2": _otf2},
+    traces={"*rank-0.txt": _liballprof, "*.tar.xz": _liballprof}
+    | {"*.otf2": _reader("otf2_archive", "read_otf2")}
+    | {"*.json": _kineto, "*.json.gz": _kineto},
 )

@@ -19,7 +19,7 @@ def read_otf2(path: str | Path) -> Calls:
     Parameters
     ----------
     path
-        The anchor file, `traces.otf2`.
+        The anchor file, `traces.otf2`, or the folder that Score-P makes, which has it.
 
     Returns
     -------
@@ -32,7 +32,8 @@ def read_otf2(path: str | Path) -> Calls:
         The reader is not installed, there is no such archive, or it holds no MPI call.
     """
     otf2 = _library()
-    if not Path(path).is_file():
+    path = Path(path, "traces.otf2") if Path(path).is_dir() else Path(path)
+    if not path.is_file():
         raise InputError("no OTF2 archive", where=path, fix="give its file traces.otf2")
     try:
         with otf2.reader.open(str(path)) as trace:

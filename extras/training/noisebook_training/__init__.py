@@ -5,15 +5,16 @@ from importlib import import_module
 _OWNERS = {  # name -> the module that defines it; loaded when it is asked for
     "WhatIf": "scenarios",
     "distances": "host_noise",
+    "exchanged": "naming",
     "jobs_at_scale": "at_scale",
     "measured_steps": "host_noise",
-    "planted": "naming",
+    "named": "naming",
+    "played": "scenarios",
     "predicted_and_measured": "host_noise",
     "prices": "host_noise",
     "published_job": "trace",
     "slow_stages": "naming",
     "slow_workers": "naming",
-    "stragglers_at_scale": "at_scale",
     "what_if": "scenarios",
 }
 __all__ = sorted(_OWNERS)

@@ -3,19 +3,22 @@
 Owns the rule by which they are named, and the planting that tests the rule.
 """
 
-from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pandas as pd
 
 from nbhelpers.errors import InputError
 
-from .scenarios import WhatIf, what_if
+from .dependencies import MESSAGES
+from .scenarios import WhatIf, late_seconds, played
 from .trace import COMPUTING, TrainingJob
 
 MARGIN = 0.05
 CONFIDENCE = 0.9999
+NEARLY = 0.9
+LEAST, OUT = 0.02, 4  # of the time; as much as the next part of the kind
 
 
 def computing_seconds(job: TrainingJob) -> np.ndarray:
@@ -110,31 +113,118 @@ def slow_stages(result: WhatIf, share: float = 0.5) -> pd.DataFrame:
     return stages[stages["share"] >= share].reset_index(drop=True)
 
 
-def planted(
-    jobs: Sequence[TrainingJob], count: int, factors: Sequence[float], seed: int = 0
-) -> pd.DataFrame:
-    """Slow one worker of a job, at random, again and again; who is named?
+def links(job: TrainingJob) -> np.ndarray:
+    """The stage before each message's link, int [O]; -1 of what is no message."""
+    from_before = np.isin(job.kind, ("forward-recv", "backward-send"))
+    return np.where(np.isin(job.kind, MESSAGES), job.stage - from_before, -1)
 
-    Parameters
-    ----------
-    jobs
-        Taken in turn. In each case the replicas are exchanged within each stage and step first,
-        which leaves nobody slow for long.
-    count
-        Cases with a slowed worker, and as many without.
-    factors
-        How many times as long the slowed worker computes; drawn at random.
+
+def parts(result: WhatIf) -> pd.DataFrame:
+    """How much of the steps' time is gone if a part alone is as it should be: computations take the
+    median of their kind and stage, messages that of their kind.
 
     Returns
     -------
     pandas.DataFrame
-        One row a case: `job`, `factor` (1: nobody was slowed), `replica`, `stage`, `named` (the
-        slowed worker was), `first` (and before all others), `others` (others that were named).
+        One row a part: `what` (worker: what it computes; host: its operations begin in time; link:
+        messages to and from the next stage; card: all messages of a worker), `replica`, `stage` (of
+        a link the one before it), `gain` (share of the recorded time).
     """
-    rng = np.random.default_rng(seed)
-    return pd.DataFrame(
-        row for case in range(count) for row in _case(jobs[case % len(jobs)], factors, rng)
+    job, link = result.job, links(result.job)
+    replica, stage = (axis.ravel() for axis in np.indices((job.replicas, job.stages)))
+    at, lanes = stage[:, None], replica[:, None] == np.arange(job.replicas)
+    operations = {
+        "worker": (at == job.stage) & np.isin(job.kind, COMPUTING),
+        "link": at == link,
+        "card": ((at == link) | (at == link + 1)) & (link >= 0),
+    }
+    gains = {"host": _host_gains(result)}
+    result = replace(result, ideal_s=_typical_seconds(result))
+    for what, which in operations.items():
+        without = result.replayed({}, which, lanes)["without"].to_numpy()
+        gains[what] = (result.slowdown - without) * result.ideal_step_s
+    return pd.concat(
+        pd.DataFrame({"what": what, "replica": replica, "stage": stage, "gain": gained})
+        for what, gained in gains.items()
+    ).assign(gain=lambda table: table["gain"] / job.step_s.mean())
+
+
+def _typical_seconds(result: WhatIf) -> np.ndarray:
+    """As `WhatIf.ideal_s`, but of each stage for itself where it computes."""
+    job, typical = result.job, result.ideal_s.copy()
+    for kind, stage in product(COMPUTING, range(job.stages)):
+        rows = (job.kind == kind) & (job.stage == stage)
+        typical[rows] = np.median(result.net_s[rows])
+    return typical
+
+
+def _host_gains(result: WhatIf) -> np.ndarray:
+    """Seconds of a step, without the delays of each worker's host, float64 [R × P]."""
+    job, late_s = result.job, late_seconds(result)
+    net_s = np.clip(result.net_s, 0, None)
+    found = []
+    for replica, stage in np.ndindex(job.replicas, job.stages):
+        mended = late_s.copy()
+        mended[job.stage == stage, :, replica] = 0
+        found.append(played(result, net_s, mended).step_s.mean())
+    return played(result, net_s, late_s).step_s.mean() - np.array(found)
+
+
+def named(result: WhatIf) -> pd.DataFrame:
+    """Who or what makes a job slow.
+
+    Named are the workers that compute longer than their peers in all steps (`slow_workers`), and
+    the part (`parts`) whose mending gains 2 % and four times as much as that of any other of its
+    kind: a worker that is slow in some steps, a host that comes late, a link, a network card. Where
+    there is none, it is a step that stands out so, or a stage with half of the excess.
+
+    Returns
+    -------
+    pandas.DataFrame
+        `name` ("worker 0/1": replica 0, stage 1; "link 0/1": to the next stage; "step 7", "stage
+        2"), `gain`: the share of the job's time that is gone without it.
+
+    Examples
+    --------
+    >>> from noisebook_training import published_job, what_if
+    >>> named(what_if(published_job("AR")))["name"].tolist()
+    ['worker 0/0']
+    """
+    job, of_all = result.job, parts(result)
+    gain = of_all.set_index(["what", "replica", "stage"])["gain"]
+    keys = [("worker", one.replica, one.stage) for one in slow_workers(result).itertuples()]
+    out = [one for _, some in of_all.groupby("what") if (one := _standing_out(some))]
+    most = max((gain[key] for key in out), default=0)
+    # of parts that gain about as much a link, and not the card that it is a part of
+    out.sort(key=lambda key: (gain[key] < NEARLY * most, key[0] == "card", -gain[key]))
+    keys += [key for key in out[:1] if key not in keys]
+    rows = [
+        (f"{what} {replica}/{stage}", gain[what, replica, stage]) for what, replica, stage in keys
+    ]
+    if not rows:
+        late = job.step_s - np.median(job.step_s)
+        first, second = np.sort(late)[:-3:-1]
+        if first / job.step_s.sum() >= LEAST and first >= OUT * second:
+            rows = [(f"step {job.steps[late.argmax()]}", first / job.step_s.sum())]
+    if not rows:
+        excess = 1 - result.ideal_step_s / job.step_s.mean()
+        stages = slow_stages(result)
+        rows = [(f"stage {one.stage}", one.share * excess) for one in stages.itertuples()]
+    return pd.DataFrame(rows, columns=["name", "gain"])
+
+
+def _standing_out(some: pd.DataFrame) -> tuple[str, int, int] | None:
+    """The part of a kind that gains much more than all others; cards that share a link count as
+    one.
+    """
+    best = some.loc[some["gain"].to_numpy().argmax() == np.arange(len(some))].iloc[0]
+    near = (some["replica"] == best["replica"]) & (
+        (some["stage"] - best["stage"]).abs() <= (best["what"] == "card")
     )
+    rest = some.loc[~near, "gain"].max()
+    if best["gain"] < LEAST or best["gain"] < OUT * rest:
+        return None
+    return best["what"], int(best["replica"]), int(best["stage"])
 
 
 def exchanged(job: TrainingJob, rng: np.random.Generator) -> TrainingJob:
@@ -149,23 +239,3 @@ def exchanged(job: TrainingJob, rng: np.random.Generator) -> TrainingJob:
         order = rng.permuted(np.tile(np.arange(job.replicas), (len(job.steps), 1)), axis=1)
         duration[rows] = np.take_along_axis(duration[rows], order[None], axis=2)
     return replace(job, duration_s=duration)
-
-
-def _case(
-    job: TrainingJob, factors: Sequence[float], rng: np.random.Generator
-) -> Iterator[dict[str, object]]:
-    """A case with a slowed worker, and the same without."""
-    quiet = exchanged(job, rng)
-    replica, stage = int(rng.integers(job.replicas)), int(rng.integers(job.stages))
-    for factor in (float(rng.choice(factors)), 1.0):
-        named = slow_workers(what_if(quiet.slowed(factor, replica, stage)))
-        right = (named["replica"] == replica) & (named["stage"] == stage)
-        yield {
-            "job": job.name,
-            "factor": factor,
-            "replica": replica,
-            "stage": stage,
-            "named": bool(right.any()),
-            "first": bool(right[:1].any()),
-            "others": int((~right).sum()),
-        }

@@ -4,7 +4,7 @@ Owns the ideal durations, the scenarios, and the slow-downs that follow from rep
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -55,13 +55,12 @@ class WhatIf:
     @cached_property
     def replayed_s(self) -> np.ndarray:
         """How long each step takes with its own durations, float64 [S]."""
-        return self.graph.step_seconds(self.net_s)[0]
+        return self.graph.step_seconds(self.net_s)
 
     @cached_property
     def ideal_step_s(self) -> float:
         """How long a step takes without stragglers."""
-        everything = np.zeros((1, self.graph.operations), bool)
-        return float(self.graph.step_seconds(self.net_s[:, :1], self.ideal_s, everything)[0, 0])
+        return float(self.graph.step_seconds(self.ideal_s[:, None, None])[0])
 
     @property
     def slowdown(self) -> float:
@@ -88,28 +87,27 @@ class WhatIf:
             raise InputError(f"there is no part {part!r}", fix=f"one of {', '.join(PARTS)}")
         if part == "step":
             return self._by_step()
-        return self._replayed(*self._parts(part))
+        return self.replayed(*self._parts(part))
 
     def workers(self, workers: Sequence[tuple[int, int]]) -> pd.DataFrame:
         """The rows of `by("worker")` for the given workers, (replica, stage) each."""
         replica, stage = np.array(workers, int).reshape(-1, 2).T
-        return self._replayed(
+        return self.replayed(
             {"replica": replica, "stage": stage},
             stage[:, None] == self.job.stage,
             replica[:, None] == np.arange(self.job.replicas),
         )
 
-    def _replayed(
+    def replayed(
         self, names: dict[str, np.ndarray], operations: np.ndarray, replicas: np.ndarray
     ) -> pd.DataFrame:
-        """Names with `only`, `without` and `share`."""
-        count = len(operations)
-        both = self._mean_s(
-            np.concatenate([operations, operations]),
-            np.concatenate([replicas, replicas]),
-            np.arange(2 * count) >= count,
-        )
-        only, without = both.reshape(2, -1) / self.ideal_step_s
+        """Names with `only`, `without` and `share` of parts: bool [K, O] and bool [K, R]."""
+        ideal, means = self.ideal_s[:, None, None], []
+        for rows, lanes in zip(operations, replicas):
+            part = rows[:, None, None] & lanes
+            both = np.where(part, self.net_s, ideal), np.where(part, ideal, self.net_s)
+            means.append([self.graph.step_seconds(lasts).mean() for lasts in both])
+        only, without = np.array(means).reshape(-1, 2).T / self.ideal_step_s
         share = (self.slowdown - without) / (self.slowdown - 1)
         return pd.DataFrame({**names, "only": only, "without": without, "share": share})
 
@@ -149,15 +147,6 @@ class WhatIf:
         kinds = np.unique(kind)
         every = np.ones((len(kinds), len(replicas)), bool)
         return {"operation": kinds}, kinds[:, None] == kind, every
-
-    def _mean_s(
-        self, operations: np.ndarray, replicas: np.ndarray, others: np.ndarray
-    ) -> np.ndarray:
-        """Mean seconds of a step in each scenario, float64 [K]."""
-        steps = len(self.job.steps)
-        lanes = np.broadcast_to(replicas[:, None, :], (len(replicas), steps, self.job.replicas))
-        times = self.graph.step_seconds(self.net_s, self.ideal_s, operations, lanes, others)
-        return times.mean(1)
 
     def __repr__(self) -> str:
         return f"WhatIf({self.job.name}: slow-down {self.slowdown:.3f})"
@@ -199,3 +188,40 @@ def _ideal_seconds(job: TrainingJob, net: np.ndarray) -> np.ndarray:
         typical: Callable = np.median if kind in MEDIAN_KINDS else np.mean
         ideal[rows] = typical(net[rows])
     return ideal
+
+
+def played(result: WhatIf, net_s: np.ndarray, late_s: np.ndarray | float = 0.0) -> TrainingJob:
+    """The job as it would have been recorded with other durations, and other delays of its hosts.
+
+    Parameters
+    ----------
+    net_s
+        float64 [O, S, R]; as `WhatIf.net_s`.
+    late_s
+        Likewise; how long after all that it needs on its worker an operation begins.
+    """
+    job, graph = result.job, result.graph
+    late_s = np.broadcast_to(late_s, net_s.shape)
+    start, end = np.empty_like(net_s), np.empty_like(net_s)
+    for needs, members, joint in graph.groups():
+        for operation in members:
+            own = needs[job.stage[needs] == job.stage[operation]]
+            start[operation] = end[own].max(axis=0, initial=0) + late_s[operation]
+        begin = start[members].max(axis=0)
+        if joint:
+            begin = begin.max(axis=1, keepdims=True)
+        end[members] = begin + net_s[members]
+    return replace(job, start_s=start, duration_s=end - start)
+
+
+def late_seconds(result: WhatIf) -> np.ndarray:
+    """How long each operation began after all that it needs on its worker, float64 [O, S, R]: its
+    host was late.
+    """
+    job, ends = result.job, result.job.start_s + result.job.duration_s
+    late = np.empty_like(ends)
+    for needs, members, _ in result.graph.groups():
+        for operation in members:
+            own = needs[job.stage[needs] == job.stage[operation]]
+            late[operation] = job.start_s[operation] - ends[own].max(axis=0, initial=0)
+    return np.clip(late, 0, None)

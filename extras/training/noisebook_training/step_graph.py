@@ -4,7 +4,7 @@ Owns the order of the groups and their replay: the longest path through a graph 
 """
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -36,7 +36,7 @@ class StepGraph:
 
     >>> graph = StepGraph.of_groups(2, needs=[(1, 0)])
     >>> graph.step_seconds(np.array([[[1.0], [2.0]], [[5.0], [5.0]]])).tolist()
-    [[6.0, 7.0]]
+    [6.0, 7.0]
     """
 
     needs_start: np.ndarray
@@ -90,62 +90,26 @@ class StepGraph:
         """Number of operations, O."""
         return len(self.members)
 
-    def step_seconds(
-        self,
-        measured: np.ndarray,
-        ideal: np.ndarray | None = None,
-        chosen_operations: np.ndarray | None = None,
-        chosen_lanes: np.ndarray | None = None,
-        others: np.ndarray | None = None,
-    ) -> np.ndarray:
-        """How long each step takes in each scenario, float64 [K, S].
+    def step_seconds(self, lasts: np.ndarray) -> np.ndarray:
+        """How long each step takes, float64 [S], if operations last so long, float64 [O, S, R]."""
+        return self.ends_seconds(lasts)[self.last].max(axis=(0, 2), initial=0)
 
-        Parameters
-        ----------
-        measured
-            float64 [O, S, R]: seconds of each operation in each step of each replica.
-        ideal
-            float64 [O]; what an operation takes where its measured time does not count.
-        chosen_operations, chosen_lanes
-            bool [K, O] and [K, S, R]; measured times count where both are true. None: everywhere,
-            K = 1.
-        others
-            bool [K]; true: they count everywhere else.
-        """
-        measured = self._checked(measured)
-        operations, steps, replicas = measured.shape
-        ideal = np.zeros(operations) if ideal is None else np.asarray(ideal, float)
-        count = 1 if chosen_operations is None else len(chosen_operations)
-        chosen = _flags(chosen_operations, (count, operations))
-        lanes = _flags(chosen_lanes, (count, steps, replicas))
-        inverted = _flags(np.zeros(count) if others is None else others, (count,))
-        step_s = np.empty((count, steps))
-        for number in range(count):
-            kept = inverted[number] ^ (chosen[number][:, None, None] & lanes[number])
-            ends = self._replay(np.where(kept, measured, ideal[:, None, None]))
-            step_s[number] = ends[self.last].max(axis=(0, 2), initial=0)
-        return step_s
-
-    def ends_seconds(self, measured: np.ndarray) -> np.ndarray:
+    def ends_seconds(self, lasts: np.ndarray) -> np.ndarray:
         """When each operation is over, float64 [O, S, R], from the begin of its step."""
-        return self._replay(self._checked(measured))
-
-    def _checked(self, measured: np.ndarray) -> np.ndarray:
-        if len(measured) != self.operations:
-            raise InputError(f"durations of {len(measured)} operations for {self.operations}")
-        return np.asarray(measured, float)
-
-    def _replay(self, lasts: np.ndarray) -> np.ndarray:
-        """When each operation is over, if it lasts so long."""
-        ends = np.empty_like(lasts)
-        needs = np.split(self.needs, self.needs_start[1:-1])
-        members = np.split(self.members, self.members_start[1:-1])
-        for before, group, joint in zip(needs, members, self.joint):
+        if len(lasts) != self.operations:
+            raise InputError(f"durations of {len(lasts)} operations for {self.operations}")
+        ends = np.empty(np.shape(lasts))
+        for before, group, joint in self.groups():
             begin = ends[before].max(axis=0, initial=0)
             if joint:
                 begin = begin.max(axis=1, keepdims=True)
             ends[group] = begin + lasts[group]
         return ends
+
+    def groups(self) -> Iterator[tuple[np.ndarray, np.ndarray, np.uint8]]:
+        """Of each group what it needs, its operations, and whether it waits for all replicas."""
+        needs = np.split(self.needs, self.needs_start[1:-1])
+        return zip(needs, np.split(self.members, self.members_start[1:-1]), self.joint)
 
     def __repr__(self) -> str:
         return (
@@ -200,10 +164,3 @@ def _packed(lists: Sequence[Sequence[int]]) -> tuple[np.ndarray, np.ndarray]:
     start = np.zeros(len(lists) + 1, np.int32)
     np.cumsum([len(each) for each in lists], out=start[1:])
     return start, np.array([one for each in lists for one in each], np.int32)
-
-
-def _flags(values: np.ndarray | None, shape: tuple[int, ...]) -> np.ndarray:
-    """bool of that shape; all set if there are none."""
-    if values is None:
-        return np.ones(shape, bool)
-    return np.broadcast_to(np.asarray(values, bool), shape)

@@ -6,11 +6,13 @@ from noisebook_training import published_job, what_if
 from noisebook_training.naming import (
     computing_seconds,
     exchanged,
-    planted,
+    links,
+    named,
     slow_stages,
     slow_workers,
     slower_than_peers,
 )
+from noisebook_training.scenarios import late_seconds, played
 from noisebook_training.trace import COMPUTING
 
 from nbhelpers.errors import InputError
@@ -34,24 +36,41 @@ def test_the_three_jobs_have_the_culprits_that_were_published():
     assert slow_stages(what_if(published_job("SE")))["stage"].tolist() == [1]
 
 
-@pytest.mark.long
-def test_200_planted_slow_workers_are_all_named_and_nobody_else():
-    cases = planted(quiet_jobs(), 200, [1.3, 1.5, 2.0], seed=11)
-    slowed = cases["factor"] > 1
-    assert slowed.sum() == 200
-    assert cases.loc[slowed, "first"].all()
-    assert not cases["others"].any() and not cases.loc[~slowed, "named"].any()
+@pytest.mark.parametrize("count", [12, pytest.param(200, marks=pytest.mark.long)])
+def test_a_slowed_worker_is_named_and_nobody_else(count):
+    rng, jobs = np.random.default_rng(11), quiet_jobs()
+    for case in range(count):
+        job = exchanged(jobs[case % 3], rng)
+        worker = [int(rng.integers(job.replicas)), int(rng.integers(job.stages))]
+        slow = slow_workers(what_if(job.slowed(rng.choice([1.3, 1.5, 2.0]), *worker)))
+        assert slow[["replica", "stage"]].to_numpy().tolist() == [worker]
+        assert slow_workers(what_if(job.slowed(1.02, *worker))).empty
 
 
-def test_planted_slow_workers_are_named():
-    cases = planted(quiet_jobs(), 12, [1.3, 2.0], seed=3)
-    assert len(cases) == 24
-    assert (cases["first"] == (cases["factor"] > 1)).all() and not cases["others"].any()
+def test_a_recording_is_played_again_as_it_was():
+    result = what_if(published_job("ST"))
+    again = played(result, np.clip(result.net_s, 0, None), late_seconds(result))
+    assert again.step_s == pytest.approx(result.job.step_s, abs=1e-4)
+    assert what_if(again).net_s == pytest.approx(np.clip(result.net_s, 0, None), abs=1e-9)
 
 
-def test_who_is_hardly_slower_is_not_named():
-    cases = planted([published_job("ST")], 5, [1.02], seed=0)
-    assert not cases["named"].any() and not cases["others"].any()
+@pytest.mark.parametrize("kind", ["some steps", "link", "card", "host", "step"])
+def test_what_is_planted_in_replica_1_is_named(kind):
+    quiet = what_if(exchanged(published_job("ST"), np.random.default_rng(2)))
+    net_s, link = np.clip(quiet.net_s, 0, None), links(quiet.job)
+    late_s = np.zeros_like(net_s)
+    computes = np.isin(quiet.job.kind, COMPUTING) & (quiet.job.stage == 1)
+    names = {"some steps": "worker 1/1", "link": "link 1/1", "card": "card 1/1"}
+    if kind == "some steps":
+        net_s[computes, 5:11, 1] *= 3
+    elif kind in ("link", "card"):
+        net_s[(link == 1) | (link == 0) & (kind == "card"), :, 1] *= 100
+    elif kind == "host":
+        late_s[np.flatnonzero(computes)[0], :, 1] = 0.5
+    else:
+        net_s[computes, 7] *= 20
+    names |= {"host": "host 1/1", "step": f"step {quiet.job.steps[7]}"}
+    assert named(what_if(played(quiet, net_s, late_s)))["name"].tolist() == [names[kind]]
 
 
 def test_the_ratio_to_peers_is_that_of_the_seconds():

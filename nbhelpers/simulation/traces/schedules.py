@@ -97,7 +97,7 @@ def schedule_of_calls(
     check_messages(_messages(ranks))
     for one in ranks if medians else []:
         one.level()
-    return _Laying(ranks, traced.ranks, int(times), name, drawn, costs).laid(instances)
+    return _Laying(ranks, traced, int(times), name, drawn, costs).laid(instances)
 
 
 # --- one rank -------------------------------------------------------------------------------------
@@ -306,19 +306,19 @@ class _Laying:
     def __init__(
         self,
         programs: list[_Program],
-        ranks: int,
+        traced: Calls,
         times: int,
         name: str,
         drawn: int | None,
         costs: CallCosts,
     ):
-        self.costs = costs
-        self.ranks, self.times, self.name = ranks, times, name
+        self.costs, self.cpu = costs, int(traced.beside)  # of collectives; computations have 0
+        self.ranks, self.times, self.name = traced.ranks, times, name
         self.draws = None if drawn is None else np.random.default_rng(drawn)
         self.programs, self.tags = programs, len(programs[0].tags)
         self.base = np.tile([len(one.kind) for one in programs], times)
-        self.inner = np.zeros(ranks * times, np.int64)  # of collectives, so far
-        self.entered = [0] * ranks  # how many collectives were laid
+        self.inner = np.zeros(self.ranks * times, np.int64)  # of collectives, so far
+        self.entered = [0] * self.ranks  # how many collectives were laid
 
     def laid(self, instances: list[Instance]) -> Schedule:
         cache: dict[tuple, Part] = {}
@@ -356,7 +356,7 @@ class _Laying:
             name: np.zeros(int(counts.sum()), dtype)
             for name, dtype in (("kind", np.uint8), ("peer", np.int64), ("size", np.int64))
         }
-        columns["tag"] = np.zeros(int(counts.sum()), np.int64)
+        columns |= {name: np.zeros(int(counts.sum()), np.int64) for name in ("tag", "cpu")}
         done, begun = self._lay_blocks(columns, start)
         for part, members, doors, offset, local in placed:
             done += self._collective(columns, part, members, start, doors, offset, begun)
@@ -367,6 +367,7 @@ class _Laying:
             columns["peer"],
             columns["size"],
             tag=columns["tag"],
+            cpu=columns["cpu"],
             requires=joined(done),
             irequires=joined(begun),
             name=self.name,
@@ -376,13 +377,14 @@ class _Laying:
         """What the ranks do themselves, in every block."""
         done, begun = [], []
         for rank, one in enumerate(self.programs):
-            arrays = {name: np.array(getattr(one, name), np.int64) for name in columns}
+            own = ("kind", "peer", "size", "tag")
+            arrays = {name: np.array(getattr(one, name), np.int64) for name in own}
             pairs = [np.array(edges, np.int64).reshape(-1, 2) for edges in (one.done, one.begun)]
             for block in range(self.times):
                 first = start[rank + block * self.ranks]
                 at = slice(first, first + len(one.kind))
                 moved = (arrays["kind"] != CALC) & (arrays["peer"] != ANY)
-                for name in columns:
+                for name in own:
                     columns[name][at] = arrays[name]
                 if block and self.draws is not None:
                     for places in map(np.array, one.alike.values()):
@@ -409,6 +411,7 @@ class _Laying:
         columns["kind"][at], columns["size"][at] = pattern.kind, pattern.size
         columns["peer"][at] = np.where(pattern.kind == CALC, 0, members[pattern.peer])
         columns["tag"][at] = pattern.column("tag") + self.tags
+        columns["cpu"][at] = self.cpu
         self.tags += part.tags
         entered, left = (start[members] + doors[:, side] for side in (0, 1))
         operation, needed = pattern.edges("irequires")
