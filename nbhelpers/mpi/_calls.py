@@ -71,7 +71,7 @@ class Calls:
         Ranks that never ended their MPI_Finalize: they died, or were killed.
     notes
         A sentence for each thing that is missing.
-    beside
+    offloaded
         Collectives go on while their ranks compute, as those of GPUs do.
     """
 
@@ -81,7 +81,7 @@ class Calls:
     ranks: int
     cut: tuple[int, ...] = ()
     notes: tuple[str, ...] = ()
-    beside: bool = False
+    offloaded: bool = False
 
     def __repr__(self) -> str:
         return f"<{len(self.table)} MPI calls of {self.ranks} ranks>"

@@ -62,7 +62,7 @@ def read_kineto(path: str | Path) -> Calls:
         {0: everybody} | {number: members for (_, members), number in numbers.items()},
         world,
         notes=notes,
-        beside=True,
+        offloaded=True,
     )
 
 

@@ -312,7 +312,7 @@ class _Laying:
         drawn: int | None,
         costs: CallCosts,
     ):
-        self.costs, self.cpu = costs, int(traced.beside)  # of collectives; computations have 0
+        self.costs, self.cpu = costs, int(traced.offloaded)  # of collectives; computations have 0
         self.ranks, self.times, self.name = traced.ranks, times, name
         self.draws = None if drawn is None else np.random.default_rng(drawn)
         self.programs, self.tags = programs, len(programs[0].tags)
