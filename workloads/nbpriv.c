@@ -2,7 +2,8 @@
  *
  * It is started by the library with a socket as its standard input, and does a fixed list of things
  * for the user who made that socket (SO_PEERCRED): nobody else can be named. It takes no path, no
- * command and no environment from data. It ends when the socket is closed.
+ * command and no environment from data. When the socket is closed it puts back what it changed,
+ * and ends.
  *
  *     write PATH VALUE          a setting of allowed_settings.h, within its range
  *     perf TYPE CONFIG PID -1 FLAGS   a counter that only counts, on a thread of this user's;
@@ -30,7 +31,9 @@
 
 enum {
     /* of struct perf_event_attr: disabled, inherit, exclude_kernel, exclude_hv */
-    COUNTERS_FLAGS = 1 << 0 | 1 << 1 | 1 << 5 | 1 << 6
+    COUNTERS_FLAGS = 1 << 0 | 1 << 1 | 1 << 5 | 1 << 6,
+    MOST_CHANGES = 1024, /* a machine has so many interrupts */
+    PATH_BYTES = 128
 };
 
 enum kind { NUMBER, WORD, CPUS, MASK };
@@ -172,20 +175,28 @@ static const struct setting *setting_of(const char *path)
 
 /* ---- settings -------------------------------------------------------------------------------- */
 
-/* What is there now must be within the range, too: the chosen word of "always [madvise] never", or
- * the first line. What cannot be read is done at once and leaves nothing. */
-static bool could_be_put_back(const struct setting *setting, const char *path)
+/* What this helper has changed: how it was before, and how it reads since. */
+static struct change {
+    char path[PATH_BYTES], old[TEXT_BYTES], ours[TEXT_BYTES];
+} changes[MOST_CHANGES];
+
+/* The chosen word of "always [madvise] never", or the first line; false: it cannot be read. */
+static bool read_chosen(const char *path, char *chosen)
 {
-    char now[TEXT_BYTES], chosen[TEXT_BYTES] = "";
+    char now[TEXT_BYTES];
+    *chosen = 0;
     if (read_text(AT_FDCWD, path, now, sizeof now))
-        return true;
+        return false;
     const char *open = strchr(now, '[');
     sscanf(open ? open + 1 : now, "%4095[^]\n]", chosen);
-    return is_value_of(setting, chosen);
+    return true;
 }
 
+/* What is there now must be within the range, too. What cannot be read is done at once and leaves
+ * nothing. */
 static int verb_write(struct request *request)
 {
+    char now[TEXT_BYTES];
     const char *path = request->words[1], *value = request->words[2];
     const struct setting *setting = setting_of(path);
     if (!setting)
@@ -195,9 +206,32 @@ static int verb_write(struct request *request)
     const bool balancing = !strcmp(setting->path, "/proc/sys/kernel/numa_balancing");
     if (with_rights(balancing ? BIT(CAP_SYS_ADMIN) : 0, true))
         return -EPERM;
-    if (!could_be_put_back(setting, path))
+    if (!read_chosen(path, now))
+        return write_text(AT_FDCWD, path, value);
+    struct change *change = changes, *const end = changes + MOST_CHANGES;
+    while (change < end && *change->path && strcmp(change->path, path))
+        change++;
+    if (change == end || !is_value_of(setting, now))
         return refused(request, -ERANGE, "what it is now could not be put back");
-    return write_text(AT_FDCWD, path, value);
+    if (!*change->path) {
+        snprintf(change->path, sizeof change->path, "%s", path);
+        snprintf(change->old, sizeof change->old, "%s", now);
+    }
+    const int error = write_text(AT_FDCWD, path, value);
+    read_chosen(path, change->ours);
+    return error;
+}
+
+/* The socket is closed: what is still as this helper wrote it becomes what it was, the last first.
+ */
+static void put_back(void)
+{
+    char now[TEXT_BYTES];
+    if (!*changes->path || with_rights(BIT(CAP_SYS_ADMIN), true))
+        return;
+    for (struct change *one = changes + MOST_CHANGES; one-- > changes;)
+        if (*one->path && read_chosen(one->path, now) && !strcmp(now, one->ours))
+            write_text(AT_FDCWD, one->path, one->old);
 }
 
 /* ---- processes and counters ------------------------------------------------------------------ */
@@ -363,6 +397,7 @@ int main(void)
             break;
         syscall(SYS_close_range, 3, HELD_FROM - 1, 0); /* all that the request has opened */
     }
+    put_back();
     end_tracing();
     return 0;
 }

@@ -17,28 +17,14 @@ static const char RECORDED[] =
     "sched:sched_process_fork sched:sched_stat_runtime osnoise:*";
 
 /* Those of data/knowledge/metrics; the last by which the doctor sees that there are events. */
-static const char *const COUNTED[] = {
-    "irq/irq_handler_entry",
-    "irq/softirq_entry",
-    "irq_vectors/local_timer_entry",
-    "irq_vectors/reschedule_entry",
-    "irq_vectors/call_function_single_entry",
-    "irq_vectors/call_function_entry",
-    "nmi/nmi_handler",
-    "tlb/tlb_flush",
-    "kmem/mm_page_alloc",
-    "block/block_rq_issue",
-    "raw_syscalls/sys_enter",
-    "syscalls/sys_enter_futex",
-    "syscalls/sys_enter_sched_yield",
-    "syscalls/sys_enter_mmap",
-    "syscalls/sys_enter_munmap",
-    "syscalls/sys_enter_brk",
-    "syscalls/sys_enter_madvise",
-    "syscalls/sys_enter_clock_nanosleep",
-    "sched/sched_switch",
-};
-enum { COUNTED_ONES = sizeof COUNTED / sizeof *COUNTED };
+static const char COUNTED[] =
+    "irq/irq_handler_entry irq/softirq_entry irq_vectors/local_timer_entry "
+    "irq_vectors/reschedule_entry irq_vectors/call_function_single_entry "
+    "irq_vectors/call_function_entry nmi/nmi_handler tlb/tlb_flush kmem/mm_page_alloc "
+    "block/block_rq_issue raw_syscalls/sys_enter syscalls/sys_enter_futex "
+    "syscalls/sys_enter_sched_yield syscalls/sys_enter_mmap syscalls/sys_enter_munmap "
+    "syscalls/sys_enter_brk syscalls/sys_enter_madvise syscalls/sys_enter_clock_nanosleep "
+    "sched/sched_switch";
 
 /* Entry and exit of an interrupt's vector; which there are, the processor says. */
 static bool is_vector(const char *event)
@@ -71,23 +57,22 @@ static int number_of(int tracefs, const char *event)
 
 bool is_counted(int64_t number)
 {
+    char all[sizeof COUNTED], *rest = strcpy(all, COUNTED);
     const int tracefs = number > 0 ? enter_tracefs() : -1;
     bool found = false;
-    for (int i = 0; tracefs >= 0 && !found && i < COUNTED_ONES; i++)
-        found = number_of(tracefs, COUNTED[i]) == number;
+    for (char *event; tracefs >= 0 && !found && (event = strsep(&rest, " "));)
+        found = number_of(tracefs, event) == number;
     without_rights();
     return found;
 }
 
 int verb_event(struct request *request)
 {
-    int i = 0;
-    while (i < COUNTED_ONES && strcmp(request->words[1], COUNTED[i]))
-        i++;
-    if (i == COUNTED_ONES)
+    const char *event = request->words[1];
+    if (!is_among_words(event, COUNTED))
         return refused(request, -EACCES, "it is not on the list of tracepoints");
     const int tracefs = enter_tracefs();
-    const int number = tracefs < 0 ? tracefs : number_of(tracefs, COUNTED[i]);
+    const int number = tracefs < 0 ? tracefs : number_of(tracefs, event);
     if (number < 0)
         return number;
     snprintf(request->said, sizeof request->said, "%d", number);

@@ -31,7 +31,9 @@ enum {
 };
 
 static const char LETTERS[] = "abcdefghijklmnopqrstuvwxyz0123456789-";
+static const char OSNOISE[] = "osnoise/options";
 static char held[MOST_INSTANCES][NAME_BYTES]; /* locked by the descriptors from HELD_FROM on */
+static const char *flag_before; /* how osnoise was before this helper set it; NULL: not set */
 
 /* tracefs where it is mounted; else a mount of our own that is attached nowhere (Linux 5.2). */
 static int open_tracefs(void)
@@ -184,10 +186,12 @@ static int make_within_limits(struct request *request, int tracefs, const char *
 /* A process that is killed closes its socket a moment before the rest. */
 void end_tracing(void)
 {
-    const int tracefs = *held[0] ? enter_tracefs() : -1;
+    const int tracefs = *held[0] || flag_before ? enter_tracefs() : -1;
     for (int i = 0; tracefs >= 0 && i < MOST_INSTANCES; i++)
         for (int j = 0; *held[i] && j < TRIES && remove_instance(tracefs, held[i]) == -EBUSY; j++)
             usleep(PAUSE_US);
+    if (tracefs >= 0 && flag_before)
+        write_text(tracefs, OSNOISE, flag_before);
 }
 
 /* ---- verbs ----------------------------------------------------------------------------------- */
@@ -249,16 +253,19 @@ int verb_instance(struct request *request)
 
 int verb_watch(struct request *request)
 {
-    static const char FILE_NAME[] = "osnoise/options";
+    static const char *const FLAGS[] = {"OSNOISE_WORKLOAD", "NO_OSNOISE_WORKLOAD"};
     const char *flag = request->words[1];
     const bool shown = !strcmp(flag, "show");
-    if (!shown && !is_among_words(flag, "OSNOISE_WORKLOAD NO_OSNOISE_WORKLOAD"))
+    char now[TEXT_BYTES - 16];
+    if (!shown && strcmp(flag, FLAGS[0]) && strcmp(flag, FLAGS[1]))
         return refused(request, -EDOM, "no such flag");
     const int tracefs = enter_tracefs();
-    if (tracefs < 0)
-        return tracefs;
-    return shown ? read_text(tracefs, FILE_NAME, request->said, sizeof request->said)
-                 : write_text(tracefs, FILE_NAME, flag);
+    const int error = tracefs < 0 ? tracefs : read_text(tracefs, OSNOISE, now, sizeof now);
+    if (error || shown)
+        return refused(request, error, now);
+    if (!flag_before)
+        flag_before = FLAGS[strstr(now, FLAGS[1]) != NULL];
+    return write_text(tracefs, OSNOISE, flag);
 }
 
 /* ---- files of the kernel --------------------------------------------------------------------- */
@@ -268,8 +275,7 @@ int read_text(int folder, const char *path, char *text, size_t bytes)
     const int fd = openat(folder, path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
     const ssize_t got = fd < 0 ? -1 : read(fd, text, bytes - 1);
     const int error = got < 0 ? -errno : 0;
-    if (fd >= 0)
-        close(fd);
+    close(fd);
     text[got > 0 ? got : 0] = 0;
     return error;
 }
@@ -284,7 +290,6 @@ int write_text(int folder, const char *path, const char *value)
         value += took > 0 ? took : 0;
     }
     const int error = took < 0 ? -errno : took ? 0 : -EIO;
-    if (fd >= 0)
-        close(fd);
+    close(fd);
     return error;
 }
