@@ -293,8 +293,9 @@ def read_csv(
 
     content = read_bytes(path, what, most)
     decoded(content, path, what)  # the byte, where pandas names none
+    grows = 16 * len(content)
     with refusing(f"not a readable {what}", path):
-        return in_child(partial(pd.read_csv, io.BytesIO(content), **options), path, what)
+        return in_child(partial(pd.read_csv, io.BytesIO(content), **options), path, what, grows)
 
 
 def read_parquet(

@@ -2,6 +2,7 @@
 
 import textwrap
 from collections.abc import Collection, Iterable, Mapping
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
@@ -16,7 +17,6 @@ _ACROSS = 3  # axes
 _LETTERS = 48  # of a line that names a case
 _CASE_IN, _MARK_IN, _LINE_IN = 0.08, 0.1, 0.14
 _LOOK: dict[str, Any] = {  # the first of three values; from the least to the greatest
-    "kind": "point",
     "estimator": lambda values: values.iloc[0],
     "errorbar": lambda values: (values.min(), values.max()),
     "err_kws": {"linewidth": 0.8, "zorder": 1},
@@ -64,22 +64,35 @@ def figure_marks(
     lines = 1 + max(case.count("\n") for case in cases)
     high = 0.7 + len(cases) * max(_CASE_IN + _MARK_IN * in_a_line, _LINE_IN * lines)
     ends = marks.melt(["panel", "case", "whose"], ["value", "low", "high"], value_name=label)
-    across = min(marks["panel"].nunique(), _ACROSS)
-    what = {"x": label, "y": "case", "hue": "whose", "col": "panel", "col_wrap": across}
+    panels = marks["panel"].unique()
+    across = min(len(panels), _ACROSS)
+    down = -(-len(panels) // across)
     order = {"order": cases, "hue_order": names, "palette": list(colours), "markers": list(markers)}
-    size = {"height": high, "aspect": PAGE_IN / across / high}
     with plt.style.context(STYLE):
-        grid = seaborn.catplot(ends.dropna(), **what, **order, **size, **_LOOK, dodge=dodge)
-        grid.set_titles("{col_name}").set_ylabels("")
-        if across == 1 and log:
-            _log_axis(grid.axes[0])
-        for axes in grid.axes:
+        figure, grid = plt.subplots(
+            down, across, figsize=(PAGE_IN, down * high), sharex=True, sharey=True, squeeze=False
+        )
+        for place, (axes, panel) in enumerate(zip_longest(grid.flat, panels)):
+            if panel is None:
+                axes.remove()
+                continue
+            part = ends[ends["panel"] == panel].dropna()
+            what = {"x": label, "y": "case", "hue": "whose", "ax": axes}
+            seaborn.pointplot(
+                part, **what, **order, **_LOOK, dodge=dodge, legend=axes is grid[0, 0]
+            )
+            is_lowest = place + across >= len(panels)
+            axes.set(title=panel, ylabel="", xlabel=label if is_lowest else "")
+            axes.tick_params(labelbottom=is_lowest)
             _hollow(axes.lines, names)
-        grid.figure.set(layout_engine="constrained", figwidth=PAGE_IN)
-        if grid.legend:
-            seaborn.move_legend(grid, "outside upper right", ncols=4, title=None)
-            _hollow(grid.legend.legend_handles, names)
-    return grid.figure
+        if across == 1 and log:
+            _log_axis(grid[0, 0])
+        if legend := grid[0, 0].get_legend():
+            handles = legend.legend_handles
+            _hollow(handles, names)
+            legend.remove()
+            figure.legend(handles=handles, loc="outside upper right", ncols=4)
+    return figure
 
 
 def _hollow(lines: Iterable[Any], names: Collection[str]) -> None:
