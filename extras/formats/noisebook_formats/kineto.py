@@ -24,7 +24,7 @@ _BYTES = {"double": 8, "long": 8, "float": 4, "int": 4, "half": 2, "bfloat16": 2
 _FIX = "record every rank by torch.profiler of PyTorch 2.2 or later, its GPU too"
 
 
-def read_kineto(path: str | Path) -> Calls:
+def read_kineto(path: Path) -> Calls:
     """The collectives of a job, from a folder with a file a rank, JSON or packed by gzip.
 
     Parameters
@@ -43,7 +43,6 @@ def read_kineto(path: str | Path) -> Calls:
     InputError
         A file that is no such trace, without a GPU or sizes; ranks that are missing.
     """
-    path = Path(path)
     files = sorted([*path.glob("*.json"), *path.glob("*.json.gz")]) or [path]
     ranks = [_rank(file) for file in files]
     found, world = {rank: one for rank, _, one in ranks}, max(world for _, world, _ in ranks)
@@ -76,13 +75,15 @@ def _rank(path: Path) -> tuple[int, int, list[tuple]]:
         events = [e for e in trace["traceEvents"] if e.get("ph") == "X" and e.get("cat") in ON_GPU]
         events.sort(key=lambda event: event["ts"])
         operations = [_operation(event, events[0]["ts"], info) for event in events]
-        world = 1 + max(max(one[-1]) for one in operations if one[-1])
+        world = 1 + max((max(one[-1]) for one in operations if one[-1]), default=-1)
+        if not world:
+            raise InputError("a trace without collectives of a GPU", where=path, fix=_FIX)
         return int(info.get("rank", 0)), max(world, int(info.get("world_size", 1))), operations
     except (AttributeError, KeyError, TypeError, ValueError, OverflowError) as problem:
         raise InputError(
-            f"a trace that can't be read: {problem!r}",
+            f"a trace that can't be read: {type(problem).__name__} {problem}",
             where=path,
-            why="it has no collective of a GPU, or their times, sizes and groups are missing",
+            why="times, sizes or groups of its collectives are missing",
             fix=_FIX,
         ) from problem
 

@@ -19,9 +19,8 @@ TRACE = json.loads(gzip.decompress(SAMPLE.read_bytes()))
 def test_a_real_job_takes_as_long_on_its_own_network():
     calls = read_kineto(SAMPLE)
     assert calls.notes == ("Of 2 ranks only 0 was recorded: the others are its copies.",)
-    counts = calls.table.query("rank == 1")["call"].value_counts()
     reduced = [e for e in TRACE["traceEvents"] if e["name"].startswith("nccl")]
-    assert counts["MPI_Iallreduce"] + counts["MPI_Ibcast"] == len(reduced) == 21
+    assert calls.table["call"].str.startswith("MPI_I").sum() == 2 * len(reduced) == 42
     gpu = [
         e for e in TRACE["traceEvents"] if e.get("cat") in ("kernel", "gpu_memcpy", "gpu_memset")
     ]
@@ -40,7 +39,7 @@ def test_a_real_job_takes_as_long_on_its_own_network():
         ('"rank": 1', '"rank": 0', "a rank is there twice"),
         ('"In msg nelems"', '"in"', "can't be read.*In msg nelems"),
         ('"allreduce"', '"coalesced"', "× ncclKernel_AllReduce"),
-        ('"kernel"', '"cpu_op"', "no collective of a GPU"),
+        ('"kernel"', '"cpu_op"', "without collectives of a GPU"),
         ("", "", ""),
     ],
 )
