@@ -1,28 +1,29 @@
 """How often is the referee wrong, how many pairs does it need, and what do other rules say?
 
 `record FOLDER` measures programs against themselves, a stretch of each in turn (the same call goes
-on). `evaluate FOLDER` resamples those runs: false alarms without a difference, pairs to a verdict
-with a planted one beside the best possible number, and the verdicts of rules that run one side
-after the other. `live` compares a program with itself, again and again. `planted` lets the injector
-take a known share of each new run, without and with noise on both sides.
+on). `evaluate FOLDER` resamples those runs: how often `ab` and other rules call two sides changed,
+without a difference and with a planted one. `simulate` does so with known noise. `live` compares a
+program with itself, again and again. `planted` lets the injector take a known share of each new
+run, without and with noise on both sides.
 """
 
 import argparse
 import gzip
 import sys
 import tempfile
-from functools import partial
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from scipy.stats import beta, gaussian_kde, norm, ttest_ind
+from scipy.signal import lfilter
+from scipy.stats import beta, mannwhitneyu, ttest_ind, ttest_rel
 
 from nbhelpers.injection import Injector
 from nbhelpers.measurement import finished, recorded_runs
 from nbhelpers.noise import NoiseConfig
 from nbhelpers.outcomes import worst_first
-from nbhelpers.referee.duel import Duel, quads_of
+from nbhelpers.referee.duel import Duel
 from nbhelpers.referee.ruling import decide
 from nbhelpers.referee.sides import Side
 from nbhelpers.statistics.sequential import (
@@ -31,16 +32,17 @@ from nbhelpers.statistics.sequential import (
     OPEN,
     WITHIN,
     WORSE,
-    ConfidenceSequence,
+    Looks,
+    signed_rank_interval,
 )
 from nbhelpers.tracing import read_traces
 from nbhelpers.workloads import Workload, nbody, program
 
-STRETCH = 25  # quads of one program, before the next has its turn
-POWER = 0.9
-CHANGES = (0.02, 0.05, 0.1)
+STRETCH = 50  # pairs of one program, before the next has its turn
+CHANGES = (0.0, 0.02, 0.05)
+SPREADS = (0.02, 0.03, 0.04, 0.05)  # of a run; from quartiles, where tails are heavy
+NOISES = ("normal", "t2", "skewed", "neighbours", "drift")
 PLANTED = 0.02  # of the run time, taken by the injector
-SIDE_BY_SIDE = 50  # runs of each side for the rules that run one after the other
 
 
 def programs(folder: Path) -> dict[str, Workload]:
@@ -58,12 +60,12 @@ def programs(folder: Path) -> dict[str, Workload]:
     }
 
 
-def record(folder: Path, quads: int) -> None:
-    """Quads of each program against itself; the same call goes on where an earlier one stopped."""
+def record(folder: Path, pairs: int) -> None:
+    """Pairs of each program against itself; the same call goes on where an earlier one stopped."""
     folder.mkdir(parents=True, exist_ok=True)
-    for upto in range(STRETCH, quads + STRETCH, STRETCH):
+    for upto in range(STRETCH, pairs + STRETCH, STRETCH):
         for name, workload in programs(folder).items():
-            duel = Duel(folder / name, Side(workload), Side(workload), min(upto, quads))
+            duel = Duel(folder / name, Side(workload), Side(workload), min(upto, pairs))
             runs = duel.run()
             print(f"{name}: {len(runs)} runs, {runs['seconds'].median():.4f} s", flush=True)
 
@@ -74,165 +76,157 @@ def recorded(folder: Path) -> dict[str, pd.DataFrame]:
     return {name: finished(recorded_runs(folder / name)).sort_values("t0_ns") for name in names}
 
 
-def best_pairs(ratios: np.ndarray, change: float, power: float = POWER) -> tuple[float, float]:
-    """Pairs of the best test of fixed size that knows the noise beforehand: of the mean, and of
-    ranks (Wilcoxon's, whose size follows from the density).
-    """
-    centred = ratios - np.median(ratios)
-    density = gaussian_kde(
-        centred, bw_method=0.5 * centred.size**-0.2 / centred.std() * spread_of(centred)
-    )
-    ranks = 1 / np.sqrt(12) / density.integrate_kde(density)
-    factor = ((norm.ppf(1 - LEVEL / 2) + norm.ppf(power)) / np.log1p(change)) ** 2
-    return factor * centred.var(), factor * ranks**2
-
-
-def spread_of(values: np.ndarray) -> float:
-    return float(np.subtract(*np.percentile(values, [75, 25])) / 1.349)
-
-
 def share(count: int, total: int) -> str:
     """With its one-sided 95 % bound (Clopper and Pearson)."""
     bound = beta.ppf(0.95, count + 1, total - count)
     return f"{count} of {total} ({count / total:.2%}, at most {bound:.2%})"
 
 
-def drawn_campaigns(rests: np.ndarray, campaigns: int, size: int, seed: int) -> np.ndarray:
-    """Campaigns of `size` quads from stretches of measured ones, sides by a coin.
-
-    Parameters
-    ----------
-    rests
-        Log ratios of quads of equal sides, n × 2, in the order of time.
-    campaigns, size, seed
-        How many, of how many quads, and the seed of the drawing.
-
-    Returns
-    -------
-    campaigns × size × 2.
+def stretches(times: np.ndarray, campaigns: int, pairs: int, seed: int) -> np.ndarray:
+    """Logarithms of run times of campaigns (campaigns × pairs × 2), from stretches of measured
+    runs of equal sides in the order of time.
     """
     random = np.random.default_rng(seed)
+    rests = np.log(times[: len(times) // 2 * 2]).reshape(-1, 2)
     length = max(1, round(2 * len(rests) ** (1 / 3)))
-    starts = random.integers(len(rests), size=(campaigns, -(-size // length)))
+    starts = random.integers(len(rests), size=(campaigns, -(-pairs // length)))
     places = (starts[..., None] + np.arange(length)) % len(rests)
-    chosen = rests[places.reshape(campaigns, -1)[:, :size]]
-    return chosen * random.choice([-1.0, 1.0], (campaigns, size, 1))
+    return rests[places.reshape(campaigns, -1)[:, :pairs]]
 
 
-def settle(campaigns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Verdicts of campaigns (log ratios, campaigns × quads × 2), and the quads until each."""
-    verdicts, units = [], []
-    for quads in campaigns:
-        sequence = ConfidenceSequence()
-        for first, second in quads:
-            sequence.add(first, second)
-            if sequence.verdict != OPEN:
+def synthetic(noise: str, spread: float, campaigns: int, pairs: int, seed: int) -> np.ndarray:
+    """The same of noise that is known: normal; Student's t with 2 degrees of freedom; exponential;
+    autoregressive, 0.5 from a round to the next; normal with a random walk and a trend.
+    """
+    random, shape = np.random.default_rng(seed), (campaigns, 2 * pairs)
+    logs = random.normal(size=shape)
+    if noise == "t2":
+        logs = random.standard_t(2, shape) / 1.21  # its quartiles, over the normal's
+    elif noise == "skewed":
+        logs = random.exponential(size=shape)
+    elif noise == "neighbours":
+        share = np.sqrt(0.5)  # from a run to the next
+        logs = lfilter([np.sqrt(1 - share**2)], [1, -share], logs, axis=1)
+    elif noise == "drift":
+        logs += np.cumsum(0.1 * random.normal(size=shape), axis=1) + np.linspace(0, 2, shape[1])
+    return spread * logs.reshape(campaigns, pairs, 2)
+
+
+@dataclass(frozen=True)
+class Duels:
+    """Campaigns with a change: logarithms of run times of both sides in turn, and of one side
+    after the other (campaigns × runs of a side each).
+    """
+
+    old: np.ndarray
+    new: np.ndarray
+    first: np.ndarray
+    then: np.ndarray
+
+    @classmethod
+    def of(cls, logs: np.ndarray, change: float, seed: int) -> "Duels":
+        coins = np.random.default_rng(seed).random((*logs.shape[:2], 1)) < 0.5
+        is_new = coins ^ np.array([False, True])
+        flat, size = logs.reshape(len(logs), -1), len(logs)
+        first, then = np.split(flat, 2, axis=1)
+        sides = logs[~is_new].reshape(size, -1), logs[is_new].reshape(size, -1)
+        return cls(sides[0], sides[1] + np.log1p(change), first, then + np.log1p(change))
+
+
+def by_ab(duels: Duels) -> list[Looks]:
+    """What is known of each campaign at its verdict or end."""
+    found = []
+    for ratios in duels.new - duels.old:
+        looks = Looks()
+        for ratio in ratios:
+            looks.add(ratio)
+            if looks.verdict != OPEN:
                 break
-        verdicts.append(sequence.verdict)
-        units.append(sequence.units)
-    return np.array(verdicts), np.array(units)
+        else:
+            looks.end()
+        found.append(looks)
+    return found
 
 
-def false_alarms(quads: dict[str, np.ndarray], campaigns: int, pairs: int, seed: int) -> None:
-    print(f"\nA/A: {campaigns} campaigns of up to {pairs} pairs each, stretches of recorded runs")
-    for name, measured in quads.items():
-        drawn = drawn_campaigns(measured, campaigns, pairs // 2, seed)
-        verdicts, _ = settle(drawn)
-        wrong = int(np.isin(verdicts, [BETTER, WORSE]).sum())
-        none = np.mean(verdicts == WITHIN)
-        print(f"  {name}: false alarms {share(wrong, campaigns)}; within the margin {none:.0%}")
+def ended_by_time(duels: Duels, change: float) -> str:
+    """Intervals without the true change, where a campaign ends after the seconds of half its runs
+    (a run takes 1 s, more or less), and no look is before.
+    """
+    seconds = np.exp(duels.new) + np.exp(duels.old)
+    pairs = 1 + (seconds.cumsum(axis=1) > seconds.shape[1]).argmax(axis=1)
+    ends = [
+        signed_rank_interval(ratios[:count], LEVEL)
+        for ratios, count in zip(duels.new - duels.old, pairs)
+    ]
+    low, high = np.expm1(ends).T
+    return share(int(((low > change) | (high < change)).sum()), len(ends))
 
 
-def power(quads: dict[str, np.ndarray], campaigns: int, pairs: int, seed: int) -> None:
-    rows = []
-    for name, measured in quads.items():
-        drawn = drawn_campaigns(measured - np.median(measured), campaigns, pairs // 2, seed)
-        for change in CHANGES:
-            verdicts, units = settle(drawn + np.log1p(change))
-            used = 2 * np.where(verdicts == WORSE, units, pairs // 2)
-            mean, ranks = best_pairs(np.ravel(measured), change)
-            rows.append(
-                {
-                    "program": name,
-                    "change": f"{change:.0%}",
-                    "paired sd": f"{np.std(measured):.1%} (robust {spread_of(measured):.1%})",
-                    "in 100": f"{np.mean((verdicts == WORSE) & (used <= 100)):.0%}",
-                    f"in {pairs}": f"{np.mean(verdicts == WORSE):.0%}",
-                    "mean pairs": round(used.mean()),
-                    "p90": round(np.quantile(used, 0.9)),
-                    "best mean": round(mean),
-                    "best ranks": round(ranks),
-                    "over best": over(verdicts, used.mean() / max(min(mean, ranks), 20)),
-                }
-            )
-    print(
-        "\nplanted (new run times multiplied); best: pairs of a test of fixed size that knows the"
-    )
-    print(f"noise, power {POWER:.0%}, level {LEVEL}; a verdict takes 20 pairs or more by design")
-    print(pd.DataFrame(rows).to_string(index=False))
+def by_paired_t(duels: Duels) -> np.ndarray:
+    return ttest_rel(duels.new, duels.old, axis=1).pvalue < LEVEL
 
 
-def over(verdicts: np.ndarray, ratio: float) -> str:
-    """The ratio, unless the budget ended too many campaigns before they had their verdict."""
-    return f"{ratio:.2f}" if np.mean(verdicts == WORSE) >= 0.98 else "–"
+def by_mann_whitney(duels: Duels) -> np.ndarray:
+    return mannwhitneyu(duels.new, duels.old, axis=1).pvalue < LEVEL
 
 
-def welch(old: np.ndarray, new: np.ndarray, level: float) -> bool:
-    return bool(ttest_ind(old, new, equal_var=False).pvalue < level)
+def by_pyperf(duels: Duels) -> np.ndarray:
+    """`pyperf compare_to`: Student's t with the pooled variance, two-sided at 95 %; one side after
+    the other.
+    """
+    return ttest_ind(np.exp(duels.first), np.exp(duels.then), axis=1).pvalue < 0.05
 
 
-def pyperf(old: np.ndarray, new: np.ndarray) -> bool:
-    """`pyperf compare_to`: Student's t with the pooled variance, two-sided at 95 %."""
-    return bool(ttest_ind(old, new).pvalue < 0.05)
-
-
-def hyperfine(old: np.ndarray, new: np.ndarray) -> bool:
-    """As its ratio is read: 1 lies outside of "times faster", plus or minus its error."""
-    ratio = new.mean() / old.mean()
-    error = ratio * np.hypot(old.std(ddof=1) / old.mean(), new.std(ddof=1) / new.mean())
-    return bool(abs(ratio - 1) > error)
+def by_hyperfine(duels: Duels) -> np.ndarray:
+    """As its ratio is read: 1 lies outside of "times faster", plus or minus its error; one side
+    after the other.
+    """
+    first, then = np.exp(duels.first), np.exp(duels.then)
+    ratio = then.mean(axis=1) / first.mean(axis=1)
+    errors = [side.std(axis=1, ddof=1) / side.mean(axis=1) for side in (first, then)]
+    return np.abs(ratio - 1) > ratio * np.hypot(*errors)
 
 
 RULES = {
-    "Welch, 1 %": partial(welch, level=0.01),
-    "Welch, 5 %": partial(welch, level=0.05),
-    "pyperf": pyperf,
-    "hyperfine": hyperfine,
+    "paired t": by_paired_t,
+    "Mann-Whitney": by_mann_whitney,
+    "pyperf": by_pyperf,
+    "hyperfine": by_hyperfine,
 }
 
 
-def one_after_the_other(runs: dict[str, pd.DataFrame], campaigns: int, seed: int) -> None:
-    random = np.random.default_rng(seed)
-    rows = []
-    for name, table in runs.items():
-        seconds = table["seconds"].to_numpy()
-        starts = random.integers(seconds.size - 2 * SIDE_BY_SIDE, size=campaigns)
-        for change in (0.0, 0.02, 0.05):
-            pairs = [
-                (
-                    seconds[at : at + SIDE_BY_SIDE],
-                    seconds[at + SIDE_BY_SIDE : at + 2 * SIDE_BY_SIDE] * (1 + change),
-                )
-                for at in starts
-            ]
-            found = {rule: np.mean([says(*pair) for pair in pairs]) for rule, says in RULES.items()}
-            rows.append({"program": name, "change": f"{change:.0%}"} | found)
-    table = pd.DataFrame(rows)
-    table[list(RULES)] = table[list(RULES)].map("{:.0%}".format)
-    print(
-        f"\nother rules, {SIDE_BY_SIDE} runs of a side, then {SIDE_BY_SIDE} of the other: they say"
-    )
-    print("that the two differ in this share of the same recorded runs (0 %: false alarms)")
-    print(table.to_string(index=False))
+def compared(logs: np.ndarray, change: float, seed: int) -> dict[str, str]:
+    """How many campaigns each rule calls changed; of `ab` the mean number of pairs, too."""
+    duels = Duels.of(logs, change, seed)
+    found = by_ab(duels)
+    changed = sum(looks.verdict in (BETTER, WORSE) for looks in found)
+    pairs = np.mean([looks.units for looks in found])
+    others = {name: f"{rule(duels).mean():.2%}" for name, rule in RULES.items()}
+    return {"ab": share(changed, len(found)), "pairs": f"{pairs:.0f}"} | others
 
 
 def evaluate(folder: Path, campaigns: int, pairs: int, seed: int) -> None:
-    runs = recorded(folder)
-    quads = {name: quads_of(table).to_numpy() for name, table in runs.items()}
-    print(", ".join(f"{name}: {len(table)} runs" for name, table in runs.items()))
-    false_alarms(quads, campaigns, pairs, seed)
-    power(quads, campaigns, pairs, seed + 1)
-    one_after_the_other(runs, campaigns, seed + 2)
+    rows = []
+    for name, table in recorded(folder).items():
+        logs = stretches(table["seconds"].to_numpy(), campaigns, pairs, seed)
+        for change in CHANGES:
+            found = compared(logs, change, seed + 1)
+            rows.append({"program": name, "runs": len(table), "change": f"{change:.0%}"} | found)
+            print(rows[-1], flush=True)
+    print(pd.DataFrame(rows).to_string(index=False))
+
+
+def simulate(campaigns: int, pairs: int, seed: int) -> None:
+    """Power of all spreads; of the widest false alarms, too, and intervals at the end of a time."""
+    for noise in NOISES:
+        for spread in SPREADS:
+            logs = synthetic(noise, spread, campaigns, pairs, seed)
+            for change in CHANGES[:2] if spread == max(SPREADS) else CHANGES[1:2]:
+                found = compared(logs, change, seed + 1)
+                print({"noise": noise, "sd": spread, "change": f"{change:.0%}"} | found, flush=True)
+        for change in CHANGES:
+            missed = ended_by_time(Duels.of(logs, change, seed + 2), change)
+            print(f"{noise}, {change:.0%}, ended by time: true change excluded in {missed}")
 
 
 def live(campaigns: int, pairs: int, seed: int) -> None:
@@ -285,17 +279,18 @@ def planted(pairs: int, seconds: float) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("task", choices=["record", "evaluate", "live", "planted"])
+    parser.add_argument("task", choices=["record", "evaluate", "simulate", "live", "planted"])
     parser.add_argument("folder", type=Path, nargs="?", default=Path(tempfile.gettempdir()) / "ab")
-    parser.add_argument("--quads", type=int, default=450, help="record: of each program")
+    parser.add_argument("--record", type=int, default=900, help="pairs of each program")
     parser.add_argument("--campaigns", type=int, default=1000)
     parser.add_argument("--pairs", type=int, default=500, help="budget of a campaign")
     parser.add_argument("--seconds", type=float, default=60.0, help="planted: of a comparison")
     parser.add_argument("--seed", type=int, default=2024)
     chosen = parser.parse_args()
     {
-        "record": lambda: record(chosen.folder.absolute(), chosen.quads),
+        "record": lambda: record(chosen.folder.absolute(), chosen.record),
         "evaluate": lambda: evaluate(chosen.folder, chosen.campaigns, chosen.pairs, chosen.seed),
+        "simulate": lambda: simulate(chosen.campaigns, chosen.pairs, chosen.seed),
         "live": lambda: live(chosen.campaigns, chosen.pairs, chosen.seed),
         "planted": lambda: planted(chosen.pairs, chosen.seconds),
     }[chosen.task]()

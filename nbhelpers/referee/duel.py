@@ -1,6 +1,6 @@
-"""Runs of two sides in turn, ABBA or BAAB by a coin toss, with a random start and environment.
+"""Pairs of runs of two sides, who goes first by a coin toss, with a random start and environment.
 
-Owns the order of the runs, what is random about a start, and the table of quads.
+Owns what is random about a start, and the log ratios of the pairs.
 """
 
 import time
@@ -98,11 +98,9 @@ def _content(path: Path) -> bytes | str:
 
 
 class Duel(Campaign):
-    """A campaign of two cells, `old` and `new`, in quads: two rounds, the second in the opposite
-    order of the first.
+    """A campaign of two cells, `old` and `new`: a round is a pair of runs.
 
-    Which side begins is drawn anew for each quad: that is what the statistics rest on. A drift that
-    is linear in time adds the same to both sides of a quad.
+    Which side begins is drawn anew for each round: that is what the statistics rest on.
 
     Parameters
     ----------
@@ -110,7 +108,7 @@ class Duel(Campaign):
         Where the runs are stored; None: in memory.
     old, new
         The two sides.
-    quads
+    pairs
         How many; `run(enough=…)` may add more.
     seed
         Seed of the random order.
@@ -118,12 +116,9 @@ class Duel(Campaign):
     Examples
     --------
     >>> from nbhelpers.workloads import program
-    >>> duel = Duel(None, Side(program("sleep 0.01")), Side(program("sleep 0.01")), quads=1)
-    >>> [cell.name for number in (0, 1) for cell in duel.order(number)] in (
-    ...     ["old", "new", "new", "old"],
-    ...     ["new", "old", "old", "new"],
-    ... )
-    True
+    >>> duel = Duel(None, Side(program("sleep 0.01")), Side(program("sleep 0.01")), pairs=1)
+    >>> sorted(cell.name for cell in duel.order(0))
+    ['new', 'old']
     """
 
     def __init__(
@@ -131,23 +126,18 @@ class Duel(Campaign):
         folder: str | Path | None,
         old: Side,
         new: Side,
-        quads: int,
+        pairs: int,
         seed: int = 1,
     ):
         cells = [
             Cell(name, side.workload, attachments=(NamedFiles(side.workload), *side.attachments))
             for name, side in ((OLD, old), (NEW, new))
         ]
-        super().__init__(folder, cells, 2 * quads, seed=seed, attachments=(RandomStart(),))
-
-    def order(self, round_number: int) -> list[Cell]:
-        """The order of a round; the same for the same seed, always."""
-        cells = super().order(round_number - round_number % 2)
-        return cells[::-1] if round_number % 2 else cells
+        super().__init__(folder, cells, pairs, seed=seed, attachments=(RandomStart(),))
 
 
-def quads_of(runs: pd.DataFrame) -> pd.DataFrame:
-    """The quads that are complete: what each of their two pairs says, in the order of time.
+def log_ratios(runs: pd.DataFrame) -> np.ndarray:
+    """What each complete pair says, in the order of time.
 
     Parameters
     ----------
@@ -156,18 +146,14 @@ def quads_of(runs: pd.DataFrame) -> pd.DataFrame:
 
     Returns
     -------
-    DataFrame, index quad (half its first round); columns first, second: log ratios, new over old,
-    of the cost of what is judged; above 0 is worse.
+    Log ratios, new over old, of the cost of what is judged; above 0 is worse.
 
     Examples
     --------
     >>> runs = pd.DataFrame({"round": [0, 0, 1, 1], "cell": ["old", "new", "new", "old"]})
-    >>> quads_of(runs.assign(seconds=[1.0, 2.0, 3.0, 1.5])).round(4).to_numpy().tolist()
-    [[0.6931, 0.6931]]
+    >>> log_ratios(runs.assign(seconds=[1.0, 2.0, 3.0, 1.5])).round(4).tolist()
+    [0.6931, 0.6931]
     """
     costs = with_cost(runs).assign(log_cost=lambda table: np.log(table[COST]))
     table = costs.pivot_table(index="round", columns="cell", values="log_cost")
-    ratios = table.reindex(columns=[OLD, NEW]).diff(axis=1)[NEW].dropna()
-    by_place = ratios.groupby([ratios.index // 2, ratios.index % 2]).first().unstack()
-    quads = by_place.reindex(columns=[0, 1]).dropna()
-    return quads.set_axis(["first", "second"], axis=1).rename_axis("quad")
+    return (table.reindex(columns=[OLD, NEW]).diff(axis=1)[NEW]).dropna().to_numpy()

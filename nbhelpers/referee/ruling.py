@@ -5,25 +5,29 @@ Owns the decision, its one sentence, and its record as JSON.
 
 import secrets
 import time
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 from ..errors import InputError
+from ..files import write_json
 from ..machine import measuring
 from ..measurement import finished, run_notes
 from ..outcomes import COST, outcome_of, with_cost
 from ..progress import Task, task
 from ..reading import read_json
 from ..statistics.claims import MARGIN
-from ..statistics.sequential import LEVEL, OPEN, WITHIN, ConfidenceSequence
-from .duel import Duel, quads_of
+from ..statistics.sequential import LEVEL, OPEN, WITHIN, Looks
+from .duel import Duel, log_ratios
 from .sides import NEW, OLD, Side
 
-FORMAT = "noisebook ab 1"
-FIRST_QUADS = 4
+FORMAT = "noisebook ab 2"
+BUDGET_ENDS = "budget_ends.json"  # a file of the folder: each end takes its part of the level
+FIRST_PAIRS = 8
 MOST_PAIRS = 500
 SECONDS = 300.0
 MANY_PAIRS = 10_000  # a forecast beyond is only called more
@@ -127,6 +131,12 @@ def _coin(folder: str | Path | None) -> int:
     return secrets.randbits(31)
 
 
+def _budget_ends(folder: str | Path | None) -> list[int]:
+    """Pairs at which the budgets of earlier calls ended without a verdict, in the order of time."""
+    recorded = None if folder is None else Path(folder) / BUDGET_ENDS
+    return read_json(recorded)["pairs"] if recorded is not None and recorded.exists() else []
+
+
 def decide(
     old: Side,
     new: Side,
@@ -168,36 +178,51 @@ def decide(
     >>> decide(old, new).verdict
     'worse'
     """
-    if pairs < 2 * FIRST_QUADS:
-        raise InputError(
-            f"{pairs} pairs are too few for any answer", fix=f"at least {2 * FIRST_QUADS}"
-        )
-    duel = Duel(folder, old, new, FIRST_QUADS, _coin(folder) if seed is None else seed)
+    if pairs < FIRST_PAIRS:
+        raise InputError(f"{pairs} pairs are too few for any answer", fix=f"at least {FIRST_PAIRS}")
+    duel = Duel(folder, old, new, FIRST_PAIRS, _coin(folder) if seed is None else seed)
     with measuring(), task(_TASK, pairs, "pairs") as shown:
         until = time.monotonic() + seconds  # not of waiting until the machine is free
-        watch = _Watch(ConfidenceSequence(margin, level), until, shown)
+        ends = _budget_ends(folder)
+        known = partial(_looks, margin=margin, level=level, ends=ends)
+        watch = _Watch(known, until, shown)
         runs = finished(duel.run())
-        duel.wanted_runs = max(duel.wanted_runs, 2 * len(quads_of(runs)))  # of earlier calls
+        duel.wanted_runs = max(duel.wanted_runs, len(log_ratios(runs)))  # of earlier calls
         if not watch.enough(runs):
-            duel.run(enough=watch.enough, most_runs=pairs - pairs % 2)
-    return ruling_of(duel.runs(), old.text, new.text, margin, level, folder)
+            duel.run(enough=watch.enough, most_runs=pairs)
+    runs = duel.runs()
+    looks = known(log_ratios(finished(runs)))
+    if looks.verdict == OPEN and looks.units not in ends and looks.end(len(ends)):
+        ends.append(looks.units)
+        if folder is not None:
+            write_json(Path(folder) / BUDGET_ENDS, {"pairs": ends})
+    return ruling_of(runs, old.text, new.text, margin, level, folder, ends)
+
+
+def _looks(ratios: np.ndarray, margin: float, level: float, ends: Sequence[int]) -> Looks:
+    """What is known of pairs, up to the verdict; `ends`: where budgets ended."""
+    looks = Looks(margin, level)
+    for ratio in ratios:
+        looks.add(ratio)
+        if looks.units in ends:
+            looks.end(ends.index(looks.units))
+        if looks.verdict != OPEN:
+            break
+    return looks
 
 
 @dataclass(frozen=True)
 class _Watch:
-    """Whether a duel has its verdict, looked at after each quad."""
+    """Whether a duel has its verdict, asked after each pair."""
 
-    sequence: ConfidenceSequence
+    looks: Callable[[np.ndarray], Looks]
     until_s: float
     shown: Task
 
     def enough(self, runs: pd.DataFrame) -> bool:
-        quads = quads_of(runs)
-        for first, second in quads.to_numpy()[self.sequence.units :]:
-            self.sequence.add(first, second)
-        self.shown.at(2 * self.sequence.units, seconds_left=float("nan"))
-        is_whole = runs["round"].max() % 2 == 1
-        return self.sequence.verdict != OPEN or (is_whole and time.monotonic() > self.until_s)
+        looks = self.looks(log_ratios(runs))
+        self.shown.at(looks.units, seconds_left=float("nan"))
+        return looks.verdict != OPEN or time.monotonic() > self.until_s
 
 
 def ruling_of(
@@ -207,6 +232,7 @@ def ruling_of(
     margin: float = MARGIN,
     level: float = LEVEL,
     folder: str | Path | None = None,
+    ends: Sequence[int] | None = None,
 ) -> Ruling:
     """The ruling on runs that were measured.
 
@@ -220,18 +246,20 @@ def ruling_of(
         Share of change that counts as none, and probability of a false verdict; see `decide`.
     folder
         Where they are.
+    ends
+        Pairs at which a budget ended, in the order of time; None: all that there are.
 
     Raises
     ------
     InputError
-        Not one quad is complete.
+        Not one pair is complete.
     """
     done = finished(runs)
-    quads = quads_of(done).to_numpy()
-    if not len(quads):
-        raise InputError("not one quad of runs is complete", fix="measure more")
-    sequence = _replayed(quads, margin, level)
-    low, high = sequence.interval
+    ratios = log_ratios(done)
+    if not ratios.size:
+        raise InputError("not one pair of runs is complete", fix="measure more")
+    looks = _looks(ratios, margin, level, [ratios.size] if ends is None else ends)
+    low, high = looks.interval
     costs = with_cost(done)
     far = far_runs(done)
     medians = done.groupby("cell")[outcome_of(done).name].median()
@@ -240,30 +268,20 @@ def ruling_of(
         old=old,
         new=new,
         outcome=_judged(done),
-        verdict=sequence.verdict,
-        change=sequence.estimate,
+        verdict=looks.verdict,
+        change=looks.estimate,
         low=low if low > -1 else None,
         high=high if np.isfinite(high) else None,
         margin=margin,
         level=level,
-        pairs=2 * sequence.units,
-        more_pairs=_whole(2 * sequence.more_units),
+        pairs=looks.units,
+        more_pairs=_whole(looks.more_units),
         medians=(float(medians[OLD]), float(medians[NEW])),
         mean_change=float(means[NEW] / means[OLD] - 1),
         notes=_notes(runs, done, far),
         folder=str(folder or ""),
         unit=outcome_of(done).unit,
     )
-
-
-def _replayed(quads: np.ndarray, margin: float, level: float) -> ConfidenceSequence:
-    """The sequence up to its verdict."""
-    sequence = ConfidenceSequence(margin, level)
-    for first, second in quads:
-        sequence.add(first, second)
-        if sequence.verdict != OPEN:
-            break
-    return sequence
 
 
 def _judged(runs: pd.DataFrame) -> str:

@@ -1,26 +1,20 @@
-"""An interval of a change that may be looked at after every run, and what it says so far.
+"""An interval of a change that may be looked at while runs are measured, and what it says so far.
 
-Owns the confidence sequence of a log ratio over quads (ABBA or BAAB, by a coin toss), its verdict,
-and the forecast of what is still needed.
+Owns when is looked and at which level, the interval of a log ratio over pairs of runs (who goes
+first is a coin toss), its verdict, and the forecast of what is still needed.
 
 The only thing that it takes for random is the coin. Without a difference, old and new are names
-that the coin gave, so a quad's ratios could as well have the opposite signs. A bet on these signs
-wins nothing in the long run, whatever the noise: heavy tails, drifts, dependent runs. A true change
-wins. A change is excluded as soon as a bet against it has won 1 / level times its stake: over any
-number of looks that happens with a probability of at most `level` (Ville's inequality). Of 2,000
-campaigns without a change, looked at after each of 60 quads at 1 %, 0.8 % are called changed; by
-Student's test 8.4 %.
+that the coin gave, so a pair's log ratio could as well have the opposite sign. Signs that a
+coin gives have a known distribution of Wilcoxon's signed-rank sum, whatever the noise: heavy tails,
+drifts, dependent runs. The interval holds all changes that this test does not reject. The level is
+divided among all looks: at fixed numbers of pairs, and where a budget ends.
 
-Looking costs power. A change of 2 % is found in 40 quads of normal noise, sd 2, 3, 4 and 5 % a run,
-by Student's test at 1 %, looked at once, in 100, 93, 68 and 44 % of 2,000 campaigns; here, after
-any quad, in 99, 70, 34 and 15. Even a bet that knows effect and spread finds 99, 88, 58 and 28:
-from 4 % on less than nine tenths of the test's. Bets by the ranks of the sizes find 99, 69, 33 and
-17; under heavy tails (t with 3 degrees of freedom, sd 3 and 4 %) 85 and 56, these 96 and 73, the
-test 93 and 74. So they are left out.
-
-References: Ramdas, Grünwald, Vovk and Shafer, Game-theoretic statistics and safe anytime-valid
-inference (2023); Howard and others, Time-uniform confidence sequences (2021), for mixtures of bets.
+A budget of time may end a duel as one of pairs may. Without a difference each run takes as long
+under the one name as under the other. So when the time is up does not depend on the coin, and given
+the number of pairs all signs are as likely as before.
 """
+
+from functools import lru_cache
 
 import numpy as np
 
@@ -29,17 +23,14 @@ from .claims import MARGIN
 
 LEVEL = 0.01  # of ever excluding the true change
 BETTER, WORSE, WITHIN, OPEN = "better", "worse", "within the margin", "can't tell yet"
-_TAIL = 3.0  # degrees of freedom of Student's t, by whose shape bets are made
-_EFFECTS = np.array([1, 2, 4, 8, 16, 32])  # bets are on these multiples of the margin, both ways
-_STAKES = np.array([0.25, 0.25, 0.2, 0.15, 0.1, 0.05]) / 2
-_FIRST = 3  # quads' worth of weight that the size of all ratios has in the scale
-_FINEST = 1e-6  # scale of equal ratios
-_NORMAL = 0.6745  # median of the absolute values of a normal distribution
-_WIDEST = 2.3  # log ratio (a factor of ten), to which the interval reaches
+FIRST_LOOK = 13  # pairs: of fewer, equal signs of all are not rare enough
+NEXT_LOOK = 1.25  # times as many
+EARLY, END, FURTHER = 0.15, 0.75, 0.1  # of the level: fixed looks, a budget's end, further ends
+MOST_EXACT = 500  # pairs; of more, the sum of ranks is taken for normal, whose tail is longer
 
 
-class ConfidenceSequence:
-    """What is known of a change after each quad, valid at all of them together.
+class Looks:
+    """What is known of a change, valid at all looks together.
 
     Parameters
     ----------
@@ -50,17 +41,17 @@ class ConfidenceSequence:
 
     Notes
     -----
-    A quad is two log ratios, new over old. A change is a shift of both; the interval is of the
-    centre about which they are symmetric. The scale of a bet comes from the absolute ratios so far,
-    which say nothing of signs.
+    A change is a shift of the log ratios; the interval is of the centre about which they are
+    symmetric. Of the part of the level for looks at fixed numbers of pairs, look i has
+    4 / ((i + 3) (i + 4)); of that for further ends of budgets these have 1/2, 1/4 and so on.
 
     Examples
     --------
-    >>> sequence = ConfidenceSequence(margin=0.01)
+    >>> looks = Looks(margin=0.01)
     >>> random = np.random.default_rng(1)
-    >>> for first, second in random.normal(0.05, 0.01, (20, 2)):
-    ...     sequence.add(first, second)
-    >>> sequence.verdict
+    >>> for ratio in random.normal(0.05, 0.01, 20):
+    ...     looks.add(ratio)
+    >>> looks.verdict
     'worse'
     """
 
@@ -69,152 +60,123 @@ class ConfidenceSequence:
             if not 0 < value < 1:
                 raise InputError(f"a {name} of {value}", fix="a share between 0 and 1")
         self.margin, self.level = float(margin), float(level)
-        self._checked = _checkpoints(self.margin)
-        self._changes = np.union1d(_grid(self.margin), self._checked)
-        self._effects, stakes = _bets(self.margin)
-        self._gains = np.tile(np.log(stakes), (self._changes.size, 1))
-        self._best = np.full((2, self._changes.size), -np.inf)
-        self._quads: list[tuple[float, float]] = []
+        self._ratios: list[float] = []
+        self._early = self._ends = 0
+        self._next = FIRST_LOOK
+        self._low, self._high = -np.inf, np.inf
 
-    def add(self, first: float, second: float) -> None:
-        """One more quad: the log ratios of its two pairs."""
-        if not np.isfinite([first, second]).all():
-            raise InputError(f"log ratios of {first} and {second}", why="a cost must be positive")
-        self._quads.append((float(first), float(second)))
-        quads = np.array(self._quads)
-        rests = quads[-1] - self._changes[:, None]
-        self._gains += _log_gains(rests, self._effects, _scale(quads))
-        sides = np.split(self._gains, 2, axis=1)  # bets that it is more, bets that it is less
-        self._best = np.maximum(self._best, [np.logaddexp.reduce(side, axis=1) for side in sides])
+    def add(self, ratio: float) -> None:
+        """One more pair: its log ratio, new over old."""
+        if not np.isfinite(ratio):
+            raise InputError(f"a log ratio of {ratio}", why="a cost must be positive")
+        self._ratios.append(float(ratio))
+        if self.units == self._next:
+            self._early += 1
+            self._next = int(np.ceil(NEXT_LOOK * self._next))
+            self._look(EARLY * 4 / ((self._early + 3) * (self._early + 4)))
+
+    def end(self, number: int = 0) -> bool:
+        """Look, because a budget ends here.
+
+        Parameters
+        ----------
+        number
+            How many budgets have ended before.
+
+        Returns
+        -------
+        Whether that took a part of the level: of too few pairs there is nothing to see.
+        """
+        self._ends = number + 1
+        return self._look(_share_of_end(number))
+
+    def _look(self, share: float) -> bool:
+        low, high = signed_rank_interval(np.array(self._ratios), share * self.level)
+        self._low, self._high = max(low, self._low), min(high, self._high)
+        return bool(np.isfinite(low))
 
     @property
     def units(self) -> int:
-        """Quads so far."""
-        return len(self._quads)
+        """Pairs so far."""
+        return len(self._ratios)
 
     @property
     def interval(self) -> tuple[float, float]:
         """Smallest and largest change that is not excluded, as shares (−0.02: 2 % less)."""
-        too_low, too_high = self._best >= -np.log(self.level)
-        first, last = np.searchsorted(self._changes, self._checked[[0, -1]])
-        low = _end(self._changes[first:], too_low[first:])
-        high = -_end(-self._changes[last::-1], too_high[last::-1])
-        above, below = self._beyond(0)
-        ends = max(low, 0.0) if above else low, min(high, 0.0) if below else high
-        return float(np.expm1(ends[0])), float(np.expm1(ends[1]))
+        low, high = np.expm1(sorted([self._low, self._high]))
+        return float(low), float(high)
 
     @property
     def estimate(self) -> float:
-        """The change as a share: the pseudo-median of the quads' means (Hodges and Lehmann)."""
-        return float(np.expm1(pseudo_median(np.mean(self._quads, axis=1))))
+        """The change as a share: the pseudo-median of the pairs (Hodges and Lehmann)."""
+        return float(np.expm1(np.median(pair_means(np.array(self._ratios)))))
 
     @property
     def verdict(self) -> str:
         """BETTER, WORSE, WITHIN or OPEN; what lies within the margin is that, even if not 0."""
-        if all(self._beyond(1)):
+        low, high = self.interval
+        if -self.margin <= low and high <= self.margin:
             return WITHIN
-        above, below = self._beyond(0)
-        return WORSE if above else BETTER if below else OPEN
-
-    def _beyond(self, offset: int) -> tuple[bool, bool]:
-        """Whether the change is above a checkpoint, and whether it is below another.
-
-        `offset`: how far the two lie outward from no change, the first downward, the second upward
-        (1: the margin). All that lie beyond them must be excluded, too.
-        """
-        excluded = self._best[:, np.searchsorted(self._changes, self._checked)]
-        too_low, too_high = excluded >= -np.log(self.level)
-        middle = self._checked.size // 2
-        return bool(too_low[: middle - offset + 1].all()), bool(too_high[middle + offset :].all())
+        return WORSE if low > 0 else BETTER if high < 0 else OPEN
 
     @property
     def more_units(self) -> float:
-        """Quads that are still needed, if they are like those so far; 0 once there is a verdict;
-        NaN where bets do not win so far, or of fewer than four quads.
+        """Pairs that are still needed until the end of the next budget, if they are like those so
+        far; 0 once there is a verdict; NaN of too few pairs.
         """
         if self.verdict != OPEN:
             return 0.0
-        if self.units < 4:
-            return float("nan")
-        low, high = np.log1p([-self.margin, self.margin])
-        directed = min(self._needed(0.0, 0), self._needed(0.0, 1))
-        needed = min(directed, max(self._needed(low, 0), self._needed(high, 1)))
-        return float(np.ceil(needed)) if np.isfinite(needed) else float("nan")
-
-    def _needed(self, change: float, side: int) -> float:
-        """Quads until this change is excluded as too low (0) or too high (1), by the mean gain of
-        the bet that is there first.
-        """
-        place = int(np.argmin(np.abs(self._changes - change)))
-        if self._best[side, place] >= -np.log(self.level):
-            return 0.0
-        bets = np.array_split(np.arange(self._effects.size), 2)[side]
-        quads = np.array(self._quads)
-        gains = _log_gains(quads - change, self._effects[bets], _scale(quads)).mean(axis=0)
-        missing = -np.log(self.level) - self._gains[place, bets]
-        with np.errstate(divide="ignore", invalid="ignore"):
-            needed = np.where(gains > 0, missing / gains, np.inf)
-        return float(max(needed.min(), 1.0))
+        share = _share_of_end(self._ends)
+        low, high = signed_rank_interval(np.array(self._ratios), share * self.level)
+        change = abs(np.log1p(self.estimate))
+        distance = max(change, np.log1p(self.margin) - change)
+        needed = self.units * ((high - low) / 2 / distance) ** 2 - self.units
+        return float(np.ceil(max(needed, 1.0))) if np.isfinite(needed) else float("nan")
 
 
-def _checkpoints(margin: float) -> np.ndarray:
-    """The changes by which a verdict is found: none, and those that are bet on; log ratios."""
-    effects, _ = _bets(margin)
-    return np.sort([*effects, 0.0])
+def _share_of_end(number: int) -> float:
+    return END if number == 0 else FURTHER * 0.5**number
 
 
-def _grid(margin: float) -> np.ndarray:
-    """Changes among which the interval ends: dense where they are smaller than the margin."""
-    return np.sinh(np.linspace(-1, 1, 1001) * np.arcsinh(_WIDEST / margin)) * margin
+def pair_means(values: np.ndarray) -> np.ndarray:
+    """All means of two values, each with itself too (Walsh averages), in order."""
+    rows, columns = np.triu_indices(len(values))
+    return np.sort((values[rows] + values[columns]) / 2)
 
 
-def _end(changes: np.ndarray, excluded: np.ndarray) -> float:
-    """The last change up to which all are excluded; minus infinity: not even the first is."""
-    count = int(np.argmin(excluded)) if not excluded.all() else excluded.size
-    return float(changes[count - 1]) if count else -np.inf
-
-
-def _bets(margin: float) -> tuple[np.ndarray, np.ndarray]:
-    """Changes that are bet on, half of them upward, and the stake of each."""
-    effects = np.log1p(_EFFECTS * margin)
-    return np.concatenate([effects, -effects]), np.concatenate([_STAKES, _STAKES])
-
-
-def _log_gains(rests: np.ndarray, effects: np.ndarray, scale: float) -> np.ndarray:
-    """Logarithm of what a bet on each effect wins by quads from which the change is taken out.
-
-    Given the absolute ratios, the two signs that a quad can have are equally likely; a bet pays
-    twice the probability that Student's t with this effect gives to the sign that it has.
-    """
-    products = []
-    for effect in (effects, -effects):
-        first, second = ((rests[..., pair, None] - effect) / scale for pair in (0, 1))
-        products.append((1 + first**2 / _TAIL) * (1 + second**2 / _TAIL))
-    return np.log(2) - np.log1p((products[0] / products[1]) ** ((_TAIL + 1) / 2))
-
-
-def _scale(quads: np.ndarray) -> float:
-    """The spread of a log ratio from absolute values alone: by how the two ratios of a quad
-    differ, which no change of the program moves; in the beginning also by how large they are.
-    """
-    count, own = len(quads), np.median(np.abs(quads[:, 0] - quads[:, 1])) / np.sqrt(2)
-    size = np.median(np.abs(quads))
-    mean_square = (count * own**2 + _FIRST * max(own, size) ** 2) / (count + _FIRST)
-    return float(max(np.sqrt(mean_square) / _NORMAL, _FINEST))
-
-
-def pseudo_median(values: np.ndarray) -> float:
-    """The median of all means of two values, each with itself too.
+def signed_rank_interval(values: np.ndarray, level: float) -> tuple[float, float]:
+    """All centres of symmetry that Wilcoxon's signed-rank test does not reject.
 
     Parameters
     ----------
     values
         n numbers.
+    level
+        Of the test, of two sides.
 
     Examples
     --------
-    >>> pseudo_median(np.array([1.0, 2.0, 30.0]))
-    8.75
+    >>> signed_rank_interval(np.arange(10.0), 0.05)
+    (2.5, 6.5)
+    >>> signed_rank_interval(np.arange(4.0), 0.05)
+    (-inf, inf)
     """
-    rows, columns = np.triu_indices(len(values))
-    return float(np.median((values[rows] + values[columns]) / 2))
+    outside = _outside(len(values), level / 2)
+    if not outside:
+        return -np.inf, np.inf
+    means = pair_means(values)
+    return float(means[outside - 1]), float(means[-outside])
+
+
+@lru_cache
+def _outside(size: int, tail: float) -> int:
+    """How many of the means of two, from either end, the interval leaves beyond or on its end."""
+    if size > MOST_EXACT:
+        from scipy.special import ndtri
+
+        spread = np.sqrt(size * (size + 1) * (2 * size + 1) / 24)
+        return int(size * (size + 1) / 4 + ndtri(tail) * spread)
+    chances = np.ones(1)  # of each sum of ranks
+    for rank in range(1, size + 1):
+        chances = (np.pad(chances, (0, rank)) + np.pad(chances, (rank, 0))) / 2
+    return int(np.searchsorted(np.cumsum(chances), tail, side="right"))

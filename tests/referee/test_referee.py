@@ -12,8 +12,14 @@ from nbhelpers.cli import main
 from nbhelpers.errors import InputError
 from nbhelpers.measurement import finished, recorded_runs
 from nbhelpers.reading import read_json
-from nbhelpers.referee.duel import Duel, NamedFiles, quads_of
-from nbhelpers.referee.ruling import decide, far_runs, more_on_one_side, ruling_of
+from nbhelpers.referee.duel import Duel, NamedFiles, log_ratios
+from nbhelpers.referee.ruling import (
+    BUDGET_ENDS,
+    decide,
+    far_runs,
+    more_on_one_side,
+    ruling_of,
+)
 from nbhelpers.referee.sides import Side, configured
 from nbhelpers.statistics.sequential import BETTER, OPEN, WITHIN, WORSE
 from nbhelpers.workloads import program
@@ -28,12 +34,12 @@ def sleeping(seconds):
     return Side(program(["sleep", str(seconds)]))
 
 
-def measured(change, quads=60, spread=0.01, seed=1):
+def measured(change, pairs=120, spread=0.01, seed=1):
     """Runs of a duel with known times."""
-    random, rounds = np.random.default_rng(seed), np.arange(2 * quads)
-    times = np.exp(random.normal(0, spread, (2 * quads, 2))) * [1, 1 + change]
+    random, rounds = np.random.default_rng(seed), np.arange(pairs)
+    times = np.exp(random.normal(0, spread, (pairs, 2))) * [1, 1 + change]
     seconds = (1 + 0.001 * rounds)[:, None] * times
-    runs = pd.DataFrame({"round": np.repeat(rounds, 2), "cell": ["old", "new"] * 2 * quads})
+    runs = pd.DataFrame({"round": np.repeat(rounds, 2), "cell": ["old", "new"] * pairs})
     return runs.assign(seconds=seconds.ravel(), status="ok", run=runs.index)
 
 
@@ -55,14 +61,14 @@ def test_each_duel_has_a_coin_of_its_own_which_its_folder_keeps(tmp_path):
     assert len(orders) == 2
 
 
-def test_the_order_is_a_coin_a_quad_and_starts_are_random(tmp_path):
-    duel = Duel(tmp_path, sleeping(0.001), sleeping(0.001), quads=6)
+def test_who_goes_first_is_a_coin_a_pair_and_starts_are_random(tmp_path):
+    duel = Duel(tmp_path, sleeping(0.001), sleeping(0.001), pairs=12)
     runs = finished(duel.run()).sort_values("t0_ns")
-    orders = ["".join(cell[0] for cell in quad) for quad in runs["cell"].to_numpy().reshape(-1, 4)]
-    assert set(orders) == {"onno", "noon"}
+    first = runs["cell"].to_numpy()[::2]
+    assert set(first) == {"old", "new"} and (runs["cell"].to_numpy()[1::2] != first).all()
     assert runs["padding_bytes"].nunique() > 20 and runs["start_wait_ms"].between(0, 10).all()
-    assert len(quads_of(runs)) == 6
-    assert len(quads_of(runs[runs["run"] != runs["run"].max()])) == 5, "a quad has four runs"
+    assert log_ratios(runs).size == 12
+    assert log_ratios(runs[runs["run"] != runs["run"].max()]).size == 11, "a pair has two runs"
 
 
 def test_a_budget_that_is_spent_says_what_is_missing(tmp_path):
@@ -72,6 +78,18 @@ def test_a_budget_that_is_spent_says_what_is_missing(tmp_path):
     assert 8 < more.pairs <= 12
     with pytest.raises(InputError, match="at least 8"):
         decide(sleeping(0.005), sleeping(0.005), pairs=4)
+
+
+def test_each_end_of_a_budget_takes_its_part_of_the_level_but_once(tmp_path):
+    sides, rare = (sleeping(0.002), sleeping(0.002)), {"margin": 1e-6, "level": 0.003}
+    assert decide(*sides, tmp_path, pairs=8, **rare).verdict == OPEN
+    assert not (tmp_path / BUDGET_ENDS).exists(), "of eight pairs there is nothing to see"
+    first = decide(*sides, tmp_path, pairs=10, **rare)
+    assert read_json(tmp_path / BUDGET_ENDS) == {"pairs": [10]} and first.low is not None
+    again = decide(*sides, tmp_path, pairs=10, **rare)
+    assert again.sentence == first.sentence
+    decide(*sides, tmp_path, pairs=25, **rare)
+    assert read_json(tmp_path / BUDGET_ENDS) == {"pairs": [10, 25]}
 
 
 @pytest.mark.long
@@ -90,14 +108,14 @@ def test_waiting_for_the_machine_is_not_in_the_budget(tmp_path):
 def test_rulings_on_known_times():
     assert ruling_of(measured(0.02), "a", "b").verdict == WORSE
     assert ruling_of(measured(0.0), "a", "b").verdict == WITHIN
-    wide = ruling_of(measured(0.0, quads=10, spread=0.5), "a", "b")
+    wide = ruling_of(measured(0.0, pairs=20, spread=0.5), "a", "b")
     assert wide.verdict == OPEN and wide.more_pairs is None or wide.more_pairs > 0
     slow = measured(0.02).replace({"old": "new", "new": "old"})
     assert ruling_of(slow, "a", "b").verdict == BETTER
 
 
 def test_whose_runs_failed_is_said():
-    runs = measured(0.02, quads=15)
+    runs = measured(0.02, pairs=30)
     runs.loc[runs.index[runs["cell"] == "old"][:4], "status"] = "exit 1"
     notes = ruling_of(runs, "a", "b").notes
     assert "old: 4 of 30 runs failed (exit status 1); they are excluded" in notes
@@ -114,9 +132,9 @@ def test_a_rate_is_judged_by_its_reciprocal():
 def test_far_runs_are_named_and_count():
     runs = measured(0.0)
     new = runs.index[runs["cell"] == "new"]
-    runs.loc[new[:15], "seconds"] *= 3
+    runs.loc[new[::8], "seconds"] *= 3
     far = far_runs(runs)
-    assert set(far["run"]) == set(runs.loc[new[:15], "run"])
+    assert set(far["run"]) == set(runs.loc[new[::8], "run"])
     assert "old 0 of 120, new 15 of 120" in more_on_one_side(runs, far)
     ruling = ruling_of(runs, "a", "b")
     assert ruling.mean_change > 0.15 > 0.01 > abs(ruling.change)
