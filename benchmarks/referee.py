@@ -78,7 +78,7 @@ def recorded(folder: Path) -> dict[str, pd.DataFrame]:
 
 def share(count: int, total: int) -> str:
     """With its one-sided 95 % bound (Clopper and Pearson)."""
-    bound = beta.ppf(0.95, count + 1, total - count)
+    bound = beta.ppf(0.95, count + 1, total - count) if count < total else 1
     return f"{count} of {total} ({count / total:.2%}, at most {bound:.2%})"
 
 

@@ -49,8 +49,13 @@ def category_of(column: pd.Series) -> Category | str:
     missing = column.isna().mean()
     if missing > 0.2:
         return f"missing in {missing:.0%} of the runs"
-    texts = column.astype(object).where(column.notna(), "missing").map(str)
-    return _levels(name, texts)
+    return _levels(name, level_names(column))
+
+
+def level_names(column: pd.Series) -> pd.Series:
+    """The level of each run as text; of 3.0 it is 3."""
+    names = column.astype(object).where(column.notna(), "missing").map(str)
+    return names.str.removesuffix(".0") if pd.api.types.is_numeric_dtype(column) else names
 
 
 def numbered(name: str, values: np.ndarray) -> Category | None:

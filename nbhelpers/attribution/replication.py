@@ -11,6 +11,7 @@ import pandas as pd
 
 from ..outcomes import Outcome
 from ..statistics.order import positions
+from .categories import Category, category_of, level_names, numbered, worst_levels
 from .null import Rearranged, rearranged
 
 ENOUGH = 20.0  # an e-value so large is as rare as a p-value of 0.05 without an association
@@ -82,6 +83,31 @@ def fresh_evidence(runs: pd.DataFrame, outcome: Outcome, name: str, direction: f
     if name not in table.select_dtypes("number"):
         return 1.0
     return comes_back(table[name], table[outcome.name], direction)
+
+
+def fresh_category_evidence(
+    runs: pd.DataFrame, outcome: Outcome, name: str, found_in: pd.DataFrame
+) -> float:
+    """The evidence of fresh runs for a category; see `comes_back`. Whether a run is at one of the
+    levels that were worse is what a counter's number is.
+
+    Parameters
+    ----------
+    runs, outcome, name
+        As for `fresh_evidence`.
+    found_in
+        The finished runs in which the category was found: they say which levels are worse.
+    """
+    sign = -1 if outcome.higher_is_better else 1
+    column = found_in[name]
+    is_number = pd.api.types.is_numeric_dtype(column)
+    category = numbered(name, column.to_numpy()) if is_number else category_of(column)
+    table = runs.iloc[positions(runs)]
+    if name not in table or not isinstance(category, Category):
+        return 1.0
+    worst = worst_levels(category, sign * found_in[outcome.name].to_numpy())
+    at_worst = level_names(table[name]).isin(worst).astype(float)
+    return comes_back(at_worst, table[outcome.name], sign)
 
 
 def again_in_words(evidence: float) -> str:

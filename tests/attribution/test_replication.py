@@ -4,7 +4,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from nbhelpers.attribution.replication import ENOUGH, comes_back, fresh_evidence
+from nbhelpers.attribution.replication import (
+    ENOUGH,
+    comes_back,
+    fresh_category_evidence,
+    fresh_evidence,
+)
 from nbhelpers.outcomes import Outcome
 
 
@@ -38,6 +43,24 @@ def test_what_only_drifts_together_does_not_come_back():
     tables = [drift + random.normal(size=(2, 40)) for _ in range(20)]
     found = [comes_back(pd.Series(one), pd.Series(two), 1, 199) for one, two in tables]
     assert np.mean(np.array(found) >= ENOUGH) <= 0.1
+
+
+@pytest.mark.parametrize("slow", [1.0, 0.0])
+@pytest.mark.parametrize("as_level", [str, float], ids=["names", "numbers"])
+def test_the_levels_that_were_worse_come_back_or_do_not(slow, as_level):
+    random = np.random.default_rng(5)
+
+    def runs():
+        node = random.integers(4, size=40)
+        seconds = 10 + slow * (node == 3) + random.normal(0, 0.3, 40)
+        return pd.DataFrame({"run": range(40), "seconds": seconds, "node": map(as_level, node)})
+
+    found_in = runs().astype({"node": str if as_level is str else int})
+    about = Outcome("seconds"), "node", found_in
+    found = [fresh_category_evidence(runs(), *about) for _ in range(20)]
+    assert np.mean(np.array(found) >= ENOUGH) > 0.9 if slow else np.mean(found) < 4
+    other = found_in.rename(columns={"node": "other"})
+    assert fresh_category_evidence(runs(), Outcome("seconds"), "other", other) == 1
 
 
 @pytest.mark.parametrize("value", [1.0, float("nan")])

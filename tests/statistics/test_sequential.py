@@ -8,7 +8,6 @@ from scipy.stats import ttest_1samp, wilcoxon
 
 from nbhelpers.statistics.sequential import (
     BETTER,
-    MOST_EXACT,
     OPEN,
     WITHIN,
     WORSE,
@@ -35,18 +34,12 @@ def heavy_and_dependent(random, campaigns, size):
     return noise * random.choice([-1, 1], (campaigns, size))
 
 
-@pytest.mark.parametrize("size", [8, 21, 40])
+@pytest.mark.parametrize("size", [8, 21, 40, 600])
 def test_the_interval_ends_where_wilcoxons_test_begins_to_reject(size):
     values = np.random.default_rng(size).standard_t(3, size)
     for end, outward in zip(signed_rank_interval(values, 0.05), (-1e-9, 1e-9), strict=True):
-        assert wilcoxon(values - end - outward, method="exact").pvalue <= 0.05
-        assert wilcoxon(values - end + outward, method="exact").pvalue > 0.05
-
-
-def test_the_law_of_many_pairs_joins_that_of_few():
-    values = np.random.default_rng(3).normal(size=MOST_EXACT + 1)
-    few, many = (signed_rank_interval(values[:size], 1e-4) for size in (MOST_EXACT, None))
-    assert few == pytest.approx(many, abs=0.02)
+        assert wilcoxon(values - end - outward).pvalue <= 0.05
+        assert wilcoxon(values - end + outward).pvalue > 0.05
 
 
 def test_false_answers_are_rare_whatever_the_noise_and_however_often_a_budget_ends():

@@ -10,7 +10,13 @@ import numpy as np
 import pandas as pd
 
 from ... import places
-from ...attribution.replication import ENOUGH, again_in_words, fresh_evidence
+from ...attribution.replication import (
+    ENOUGH,
+    again_in_words,
+    fresh_category_evidence,
+    fresh_evidence,
+)
+from ...attribution.search import CATEGORY
 from ...attribution.who import NOT_OF_TRACE
 from ...errors import InputError, NoisebookError, Unavailable
 from ...measurement import rates, region_seconds
@@ -236,11 +242,15 @@ def _cause(steps: Steps) -> Verdict:
     numbers = (found.accuracy, *found.accuracy_interval)
     leader = found.factors.iloc[0]
     sentence = f"{found.summary}{factors} n = {n}."
-    # of levels, which other runs may not have; or a loop ran in the program's place there
-    if leader["kind"] == "category" or not steps.traced.is_program:
+    if not steps.traced.is_program:  # a loop ran in its place there
         return _found("yes", sentence, numbers, "balanced accuracy", n)
     fresh = rates(steps.traced.runs.query("cell == 'untraced'"))
-    evidence = fresh_evidence(fresh, steps.outcome, leader["factor"], leader["correlation"])
+    about = fresh, steps.outcome, leader["factor"]
+    evidence = (
+        fresh_category_evidence(*about, report.baseline)
+        if leader["kind"] == CATEGORY
+        else fresh_evidence(*about, leader["correlation"])
+    )
     sentence = f"{sentence} In {len(fresh)} other runs {again_in_words(evidence)}"
     answer = "yes" if evidence >= ENOUGH else "seen once"
     return _found(answer, sentence, numbers, "balanced accuracy", n)
