@@ -12,11 +12,12 @@ divided among all looks: at fixed numbers of pairs, and where a budget ends.
 A budget of time may end a duel as one of pairs may. Without a difference each run takes as long
 under the one name as under the other. So when the time is up does not depend on the coin, and given
 the number of pairs all signs are as likely as before. With a change that is no longer exact: of
-10,000 campaigns ended by time, intervals of 99 % miss one of 5 % in 1.0 % (four kinds of noise).
+10,000 campaigns ended by time, intervals of 99 % miss one of 5 % in 1.0 % (five kinds of noise).
 
 The plain way is Student's test of the pairs, looked at once. So many of 10,000 campaigns of up to
 80 pairs are called changed, in per cent, at level 1 %. The last two rules, as they are shipped, see
-one side after the other (benchmarks/referee.py simulate):
+one side after the other (benchmarks/referee.py simulate; evaluate: three programs recorded on two
+busy CPUs, 800 runs each):
 
 ==================  ====  ========  ============  ======  =========
 noise, sd of a run  here  paired t  Mann–Whitney  pyperf  hyperfine
@@ -24,12 +25,20 @@ noise, sd of a run  here  paired t  Mann–Whitney  pyperf  hyperfine
 normal, no change    0.8       0.9           0.8     5.1        0.0
 t₂, no change        0.9       0.7           1.0     4.2        0.2
 skewed, no change    0.9       1.0           1.0     5.3        0.0
+drift, no change     0.8       0.8           0.2      85         19
+gzip, no change      0.8       0.7           0.0      60        3.8
+nbody, no change     0.9       0.9           0.0      53        1.5
+python, no change    0.8       0.7           0.0      52        1.4
 normal 2 %, + 2 %    100       100           100     100        0.5
 normal 3 %, + 2 %     92        94            93      99        0.0
 normal 4 %, + 2 %     64        69            67      87        0.0
 normal 5 %, + 2 %     41        45            43      69        0.0
 t₂ 3 %, + 2 %         64        33            83      54        0.1
 skewed 5 %, + 2 %     60        46            85      66        0.0
+drift 5 %, + 2 %      41        45            23      93         39
+gzip, + 5 %           64        38           3.6      61        3.0
+nbody, + 5 %          45        22           7.2      56        0.9
+python, + 5 %         25        18           2.7      54        1.1
 ==================  ====  ========  ============  ======  =========
 
 Before, bets on both pairs of a quad (ABBA or BAAB) found 70, 34 and 15 of the normal at 3, 4 and
