@@ -81,7 +81,8 @@ class Figure(Saved):
         data = base64.b64encode((self.folder / f"{self.name}.png").read_bytes()).decode()
         return (
             f'<figure class="noisebook" id="{self.name}" data-inches="{self.width_in}"'
-            f' data-points="{self.points}"><div class="noisebook-wide" style="overflow-x: auto">'
+            f' data-points="{self.points}"><div class="noisebook-wide" tabindex="0"'
+            f' style="overflow-x: auto">'
             f'<img alt="{html.escape(self.caption)}" style="--inches: {self.width_in};'
             f' width: {min(100 * self.width_in / PAGE_IN, 100):.4g}%"'
             f' src="data:image/png;base64,{data}"></div>'
