@@ -21,7 +21,6 @@ from .files import write_json
 from .places import HOME, is_installed, results, shipped
 from .profiles import adopted, parameters_of
 from .reading import read_json
-from .stage_line import stage_seconds
 from .stages import cells_digest
 from .study import NO_STAGES, PAPER, Study, notebook_files, question
 
@@ -136,7 +135,7 @@ def contents(profile: str = "recorded") -> "pd.io.formats.style.Styler":
             "question": escape(question(stage)),
             "notebook": f'<a href="{escape(stage)}.ipynb">{escape(title_of(stage))}</a>',
             f"answer (profile {escape(profile)})": _answer_html(known.get(stage)),
-            "minutes": (stage_seconds(stage, profile) or math.nan) / 60,
+            "minutes": (Study(stage, profile).expected_s or math.nan) / 60,
         }
         for stage in notebook_files()
         if stage not in (CONTENTS, PAPER)

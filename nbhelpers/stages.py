@@ -11,10 +11,12 @@ import os
 import re
 import shutil
 import signal
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -33,15 +35,18 @@ from .loaded import EXTENSION, LIST, digests, modules
 from .measurement.seal import sha256
 from .places import HOME, programs, results, shipped
 from .profiles import adopted, check_parameters, notebook_of, parameters_of
+from .progress import HEAD, Stream, readable, reporting, stage_head
 from .reading import read_json
 from .schemas import jsonschema
-from .stage_line import outlook, shown, stage_seconds
 from .stage_records import record_of
 from .study import NO_STAGES, PAPER, Study, notebook_files
 
 _SET_PARENT_DEATH_SIGNAL = 1  # prctl(2)
 MANIFEST = "manifest.json"  # of a study: the SHA-256 of every file, by stage
 STUDY = "study"  # in it: what stands in the folder of a study itself, its profile say
+_FILES = """results/{0}/**/* data/{0}/**/* notebooks/{0}.ipynb pages/{0}.html provenance/{0}.json
+  stamps/{0}.wanted stamps/{0}.made"""  # of a stage
+_SMALL_B = 2_000_000_000  # what a study and its environment need at least
 _FOR_PAPER = (".png", ".svg", ".pdf", ".html", ".tex")
 
 
@@ -80,7 +85,26 @@ def write_wanted(profile: str, stages: list[str]) -> str:
         before = needs[stage]
         if _is_stale(stage, before, profile) or set(before) & set(left):
             left.append(stage)
-    return "\n".join(filter(None, [changed, outlook(profile, left, len(stages))]))
+    return "\n".join(filter(None, [changed, _outlook(profile, left, len(stages))]))
+
+
+def _outlook(profile: str, left: list[str], total: int) -> str:
+    """What is said before the first of the stages that are left runs; empty where none is."""
+    if not left:
+        return ""
+    expected = (Study(stage, profile).expected_s for stage in left)
+    known = [seconds for seconds in expected if seconds is not None]
+    said = [f"PROFILE={profile}: {len(left)} of {total} stages are to be run"]
+    if len(known) == len(left):
+        took = "what they took here before, or on two virtual cores"
+        said.append(f"about {readable(sum(known))}: {took}")
+    free = shutil.disk_usage(results() / profile).free
+    if free < _SMALL_B:
+        said.append(
+            f"the disk may be too small: {free / 1e9:.1f} GB are free. What was measured until it"
+            " is full is kept, and the same command goes on"
+        )
+    return "; ".join(said) + "."
 
 
 def _changed_files(build: Path, stages: list[str]) -> str:
@@ -157,7 +181,7 @@ def run_stage(stage: str, profile: str) -> Path:
     notebook = study.build / "notebooks" / f"{stage}.ipynb"
     _promise(study.build, {stage: {}})  # until its end it promises nothing
     shutil.rmtree(study.results)  # what an older notebook saved there must not reach the paper
-    with shown(stage, stage_seconds(stage, profile)), _stage_lock(study):
+    with shown(stage, study.expected_s), _stage_lock(study):
         wanted["code"] = _execute(stage, notebook, wanted["parameters"])
         page = _export(study, notebook)
     wanted["code"] |= digests(modules("nbhelpers.page", "nbhelpers.paper"))
@@ -301,6 +325,24 @@ def _failure(error: Any, notebook: Path) -> BaseException:
 
 
 @contextmanager
+def shown(stage: str, seconds: float | None = None) -> Iterator[None]:
+    """Within the block, what a stage and its kernel do is shown in one line. Its name stands
+    before it, and how long it will take, or that it takes longer.
+    """
+    head = f"{stage} {seconds} {time.monotonic()}" if seconds else stage
+    line = Stream(sys.stderr, 0.0, head=partial(stage_head, head))
+    line.show("starting")
+    os.environ[HEAD] = head
+    try:
+        with reporting(line):
+            yield
+    finally:
+        os.environ.pop(HEAD, None)
+        line.head = None
+        line.end("")
+
+
+@contextmanager
 def _stage_lock(study: Study) -> Iterator[None]:
     """A stage that measures has the machine to itself, from before its kernel starts; the others
     run at the same time. Recorded data can be analysed, and the paper made, while somebody
@@ -355,14 +397,9 @@ def whole_digests(build: Path, stage: str) -> dict[str, str]:
     """The SHA-256 of each file that a stage made or measured, caches and stamps too, or of the
     `STUDY` itself, by its path below `build`: `noisebook verify` compares them.
     """
-    folders = [build / "results" / stage, build / "data" / stage]
-    folders += [build / "paper"] if stage == PAPER else []
-    singles = [("notebooks", ".ipynb"), ("pages", ".html"), ("provenance", ".json")]
-    singles += [("stamps", ".wanted"), ("stamps", ".made")]
-    paths = [build / folder / f"{stage}{suffix}" for folder, suffix in singles]
-    paths += [path for folder in folders for path in folder.rglob("*")]
-    paths = list(build.iterdir()) if stage == STUDY else paths
-    files = [path for path in sorted(paths) if path.is_file()]
+    patterns = ["*"] if stage == STUDY else [one.format(stage) for one in _FILES.split()]
+    patterns += ["paper/**/*"] if stage == PAPER else []
+    files = sorted(path for one in patterns for path in build.glob(one) if path.is_file())
     files = [path for path in files if path.name not in (".lock", MANIFEST)]
     return {path.relative_to(build).as_posix(): sha256(path) for path in files}
 

@@ -43,6 +43,7 @@ MACHINES = "95-machines"  # side by side
 NO_STAGES = (STARTER, "02-workbench", "contents")  # notebooks that are no stage of the paper
 PROFILES = ("here", "smoke", "quick", "full", "paper", "record", "recorded")
 _SAME_VALUES = {"here": "quick", "record": "recorded"}  # profiles that differ in their data only
+_TIMED = {"here": "quick", "record": "full"}  # that nobody timed, and one that is alike
 
 
 def notebook_files() -> dict[str, Path]:
@@ -92,20 +93,14 @@ class Study:
     folder: Path | None = None
 
     def __post_init__(self):
-        if self.profile not in PROFILES and not profile_file(self.profile).is_file():
+        away = self.profile == "recorded" and is_installed()
+        if away or (self.profile not in PROFILES and not profile_file(self.profile).is_file()):
+            why = "the recorded campaign is not part of the installed package: it is 13 MB"
             raise InputError(
                 f"there is no profile '{self.profile}'",
+                why=f"{why}, to be had in a checkout of the repository" if away else None,
                 fix=f"{how_to('paper PROFILE=quick')}; there are {', '.join(PROFILES[1:])}; one of"
                 " your own by its file: PROFILE=path/to/mine.yml",
-            )
-        if self.profile == "recorded" and is_installed():
-            raise InputError(
-                "the recorded campaign is not part of the installed package",
-                why="it is 13 MB of data that few need",
-                fix=(
-                    "in a checkout of the repository: make paper PROFILE=recorded; here, in a"
-                    ' notebook: profile = "quick"'
-                ),
             )
 
     @property
@@ -144,6 +139,18 @@ class Study:
         folder.mkdir(parents=True, exist_ok=True)
         return folder
 
+    @property
+    def expected_s(self) -> float | None:
+        """How long this stage took here the last time, or else on two virtual cores; None: nobody
+        knows, as of a shared study or of one's own profile.
+        """
+        took = self.build / "provenance" / f"{self.stage}.json"
+        if took.exists():
+            return read_json(took).get("took_s")
+        name = "recorded" if self.recorded_only else _TIMED.get(self.profile, self.profile)
+        minutes = record_of(self.stage).get("minutes", {}).get(name)
+        return None if minutes is None else 60.0 * minutes
+
     def of(self, stage: str) -> "Study":
         """The same profile seen from another stage."""
         return Study(stage, self.profile)
@@ -175,13 +182,11 @@ class Study:
         folder = self.results if self.recorded_only else self.data
         return write_json(folder / "machine.json", self.machine)
 
-    def machine_table(self):
+    def machine_table(self) -> "DataFrame":
         """The machine as a table of two columns."""
-        import pandas
+        from .machine.description import as_table
 
-        facts = self.machine["machine"].items()
-        rows = [(name.replace("_", " "), _readable(value)) for name, value in facts]
-        return pandas.DataFrame(rows, columns=["property", "value"])
+        return as_table(self.machine["machine"])
 
     def cached(
         self, name: str, function: "Callable[..., DataFrame]", *arguments: Any, **options: Any
@@ -193,8 +198,8 @@ class Study:
         """
         from .slow_tables import cached_table
 
-        options["recorded_only"] = self.recorded_only
-        return cached_table(self.data / f"{name}.csv", function, *arguments, **options)
+        more = {"recorded_only": self.recorded_only, **options}
+        return cached_table(self.data / f"{name}.csv", function, *arguments, **more)
 
     def table(
         self,
@@ -338,14 +343,6 @@ def _texts(stage: str) -> list[str]:
     return ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown"]
 
 
-def _readable(value: object) -> str:
-    if isinstance(value, dict):
-        return ", ".join(f"{name} {_readable(item)}" for name, item in value.items()) or "none"
-    if isinstance(value, list | tuple):
-        return " ".join(str(item) for item in value) or "none"
-    return "none" if value in (None, "") else str(value)
-
-
 class Findings:
     """What a notebook found, in one to three sentences, shown above the work that found it."""
 
@@ -419,14 +416,10 @@ class Header:
         return [*notes, f"{here} {source}.", *study.machine["replaced"]]
 
     def _provenance(self) -> str:
-        study, machine = self.study, self.study.machine["machine"]
+        from .machine.description import in_words
+
+        study = self.study
         of = "several machines, compared on" if study.stage == MACHINES else "your program"
-        facts = [
-            of if study.folder else f"profile {study.profile}",
-            *(["regenerated from the recorded campaign"] if study.recorded_only else []),
-            machine["cpu_model"],
-            f"{len(machine['cpus'])} CPUs",
-            f"Linux {machine['kernel']}",
-            f"virtualisation: {machine['virtualisation']}",
-        ]
-        return " · ".join(facts)
+        whose = of if study.folder else f"profile {study.profile}"
+        source = "regenerated from the recorded campaign" if study.recorded_only else ""
+        return " · ".join(filter(None, [whose, source, in_words(study.machine["machine"])]))

@@ -153,7 +153,7 @@ def test_a_stages_kernel_shows_the_line_on_the_terminal_of_make(tmp_path):
 import nbformat, os
 from pathlib import Path
 from nbhelpers import stages
-from nbhelpers.stage_line import shown
+from nbhelpers.stages import shown
 cells = [nbformat.v4.new_code_cell({cell!r})]
 nbformat.write(nbformat.v4.new_notebook(cells=cells), {str(tmp_path / "a.ipynb")!r})
 stages.notebook_of = lambda stage: Path({str(tmp_path / "a.ipynb")!r})

@@ -11,6 +11,7 @@ from pathlib import Path, PurePosixPath
 from .. import __version__
 from ..errors import InputError
 from ..files import to_json, written
+from ..machine.description import in_words
 from ..places import how_to, shipped
 from ..progress import each
 from ..reading import read_json
@@ -155,11 +156,10 @@ def describe_crate(profile: str, records: list[dict], members: Iterable[Member])
     crate = ROCrate(version="1.1")
     crate.metadata.extra_terms.update(_SHA256)
     crate.name = f"Noisebook study, profile {profile}"
-    machine = records[0].get("data_from", {})
-    cpus, model = len(machine.get("cpus", ())), machine.get("cpu_model", "unknown")
+    machine = in_words(records[0].get("data_from", {}))
     crate.description = (
         f"Measured data, executed notebooks, pages, tables and figures of {len(records)} stages."
-        f" Measured on {cpus} CPUs ({model}). Regenerate: make paper DATA=noisebook-{profile}.zip"
+        f" Measured on: {machine}. Regenerate: make paper DATA=noisebook-{profile}.zip"
     )
     crate.datePublished = max(record.get("time", "") for record in records) or "1980-01-01"
     crate.license = crate.add_jsonld(

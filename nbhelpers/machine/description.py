@@ -8,16 +8,20 @@ import os
 import platform
 import re
 import subprocess
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from ..facts import facts_html
 from ..files import digest, to_json
 from ..places import shipped
 from ..reading import read_yaml
 from ._read import boot_words, chosen, fields, located, read
 from .cpus import CPU_FOLDER, online_cpus, smt_state, topology
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 @dataclass(frozen=True, repr=False)
@@ -61,17 +65,40 @@ class Machine:
         )
 
     def __repr__(self) -> str:
-        virtual = (
-            "bare metal" if self.virtualisation == "none" else f"virtual ({self.virtualisation})"
-        )
-        return (
-            f"{self.cpu_model}, {len(self.cpus)} CPUs ({self.cores} cores, SMT {self.smt}), "
-            f"{self.memory_bytes / 2**30:.0f} GiB, Linux {self.kernel}, {virtual}"
-        )
+        return in_words(self.to_dict())
 
-    def _repr_html_(self) -> str:
-        facts = {name.replace("_", " "): value for name, value in self.to_dict().items()}
-        return facts_html("", facts)
+
+def in_words(record: Mapping[str, Any]) -> str:
+    """The record of a machine as a line for people, as far as it goes.
+
+    Examples
+    --------
+    >>> in_words(
+    ...     {"cpu_model": "EPYC", "cpus": [0, 1], "kernel": "6.1.0-8", "virtualisation": "kvm"}
+    ... )
+    'EPYC, 2 CPUs, Linux 6.1.0, virtual (kvm)'
+    """
+    model, kernel = record.get("cpu_model") or "CPU of unknown model", record.get("kernel") or "?"
+    virtual = record.get("virtualisation") or "unknown"
+    known = {"none": "bare metal", "unknown": "bare metal or virtual"}
+    where = known.get(virtual, f"virtual ({virtual})")
+    return f"{model}, {len(record.get('cpus') or ())} CPUs, Linux {kernel.split('-')[0]}, {where}"
+
+
+def as_table(record: Mapping[str, Any]) -> "pd.DataFrame":
+    """The record of a machine as a table: property, value."""
+    import pandas
+
+    rows = [(name.replace("_", " "), _readable(value)) for name, value in record.items()]
+    return pandas.DataFrame(rows, columns=["property", "value"])
+
+
+def _readable(value: object) -> str:
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name} {_readable(item)}" for name, item in value.items()) or "none"
+    if isinstance(value, list | tuple):
+        return " ".join(map(str, value)) or "none"
+    return "none" if value in (None, "") else str(value)
 
 
 def describe(root: str | Path = "/") -> Machine:

@@ -7,6 +7,7 @@ from html import escape
 from pathlib import Path
 
 from ..answers import CANNOT_TELL, NO, YES, Answer, Answered, read_answers
+from ..machine.description import in_words
 from ..reading import read_json
 
 CSS = Path(__file__).with_name("paper.css")
@@ -122,14 +123,7 @@ def _machine(build: Path) -> str:
     """The machines that the data are from, as the stages wrote them down."""
     files = sorted((build / "provenance").glob("*.json"))
     machines = filter(None, (read_json(file).get("data_from") for file in files))
-    return f"{'; '.join(dict.fromkeys(map(_facts, machines))) or 'Machine: not recorded'}."
-
-
-def _facts(machine: dict) -> str:
-    kernel = str(machine.get("kernel") or "?").split("-")[0]
-    model = machine.get("cpu_model") or "CPU of unknown model"
-    virtual = f", {machine['virtualisation']}" if machine.get("virtualisation") else ""
-    return f"{model}, {len(machine.get('cpus') or [])} CPUs, Linux {kernel}{virtual}"
+    return f"{'; '.join(dict.fromkeys(map(in_words, machines))) or 'Machine: not recorded'}."
 
 
 def _profile(name: str) -> str:

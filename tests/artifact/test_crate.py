@@ -53,7 +53,7 @@ def test_rocrate_reads_it_back_with_each_files_size_and_digest(archive):
     root = crate.root_dataset
     assert crate.metadata.version == "1.1" and crate.name == "Noisebook study, profile quick"
     assert root["datePublished"].startswith("2026-01-03")
-    assert "2 CPUs (Some CPU)" in root["description"]
+    assert "Some CPU, 2 CPUs" in root["description"]
     assert root["license"]["name"] == "Apache License 2.0"
     assert root["mentions"]["@type"] == "SoftwareApplication"
     with zipfile.ZipFile(archive) as packed:

@@ -86,7 +86,9 @@ def test_each_stage_has_a_card_or_a_line_with_its_question_and_answer(index):
     assert "Published: 8.6 % (Persson 2025, Table 7)" in said
     assert "as long as the anomaly took" in said
     assert '"word">page faults' in page and "Cannot tell here" in page
-    assert "AMD EPYC, 2 CPUs, Linux 6.1.2." in page and "Profile quick" in page
+    assert (
+        "AMD EPYC, 2 CPUs, Linux 6.1.2, bare metal or virtual." in page and "Profile quick" in page
+    )
     assert "&lt;half&gt;" in page and "<half>" not in page
 
 
