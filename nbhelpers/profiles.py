@@ -6,10 +6,9 @@ are checked before the first stage runs.
 """
 
 import ast
-import difflib
 import math
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -17,7 +16,7 @@ from typing import Any
 
 import yaml
 
-from .errors import InputError
+from .errors import InputError, nearest
 from .extras import with_notebooks
 from .files import write_atomically
 from .reading import decoded, load_yaml, read_bytes, read_json, refusing
@@ -78,7 +77,7 @@ def notebook_of(stage: str, where: Path = NOTEBOOKS) -> Path:
     """The file of a stage's notebook; `where` it is named, for the error if there is none."""
     files = notebook_files()
     if stage not in files:
-        fix = f"{_hint(stage, files)}; make doctor says which extras bring more"
+        fix = f"{nearest(stage, files)}; make doctor says which extras bring more"
         raise InputError(f"there is no notebook '{stage}'", where=where, fix=fix)
     return files[stage]
 
@@ -143,12 +142,7 @@ def _misfit_word(value: Any, limit: dict) -> str | None:
         return None
     known = [name for part in (limit, *limit.get("anyOf", ())) for name in part.get("enum", ())]
     named = known and isinstance(value, str)
-    return f"is {value!r}; {_hint(value, known) if named else error.message}"
-
-
-def _hint(name: str, known: Collection[str]) -> str:
-    near = difflib.get_close_matches(name, known, n=1)
-    return f"did you mean '{near[0]}'?" if near else f"known: {', '.join(known)}"
+    return f"is {value!r}; {nearest(value, known) if named else error.message}"
 
 
 def check_parameters(stage: str, values: dict, where: object) -> None:
@@ -169,7 +163,7 @@ def check_parameters(stage: str, values: dict, where: object) -> None:
                 f"'{name}' is no parameter of {stage}.ipynb that a profile sets",
                 where=where,
                 why="it would silently change nothing",
-                fix=_hint(name, declared),
+                fix=nearest(name, declared),
             )
         if wrong := misfit(value, declared[name], limits.get(name, {})):
             raise InputError(f"'{name}' {wrong}", where=where, why=_WASTED)
