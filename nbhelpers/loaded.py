@@ -17,7 +17,7 @@ from .places import PACKAGE, knowledge, shipped
 LIST = "NOISEBOOK_LOADED"  # names the file that a kernel writes
 EXTENSION = __name__  # of IPython: a stage's kernel is started with it
 _ROOT = PACKAGE.parent
-_STYLES = (".json", ".css", ".mplstyle", ".typ", ".bib")
+_STYLES = (".json", ".css", ".js", ".mplstyle", ".typ", ".bib")
 _OURS = (PACKAGE.name, "noisebook_")  # the library; packages of the extras
 _READING = ("open", "os.listdir", "os.scandir")  # Python's audit events
 
@@ -56,8 +56,8 @@ def modules(*prefixes: str) -> list[str]:
 
 
 def digests(names: Iterable[str]) -> dict[str, str]:
-    """Digest of each file as it is now, of a folder's names, and of the schemas and style sheets
-    beside a module.
+    """Digest of each file as it is now, of a folder's names, and of the schemas, style sheets and
+    scripts beside a module; one that has a module's name belongs to that module alone.
 
     Parameters
     ----------
@@ -68,10 +68,14 @@ def digests(names: Iterable[str]) -> dict[str, str]:
     --------
     >>> sorted(digests(["nbhelpers/palette.py", "nbhelpers/gone.py"]).items())[0]
     ('nbhelpers/gone.py', '')
+    >>> sorted(digests(["nbhelpers/explorers.py"]))[:2]
+    ['nbhelpers/explorers.css', 'nbhelpers/explorers.js']
     """
     paths = {_ROOT / name for name in names}
     folders = {path.parent for path in paths if path.suffix == ".py" and path.parent.is_dir()}
-    paths |= {path for one in folders for path in one.iterdir() if path.suffix in _STYLES}
+    beside = [path for one in folders for path in one.iterdir() if path.suffix in _STYLES]
+    owners = {path: path.with_name(path.name.split(".")[0] + ".py") for path in beside}
+    paths |= {path for path, own in owners.items() if own in paths or not own.exists()}
     return {os.path.relpath(path, _ROOT): _digest(path) for path in sorted(paths)}
 
 

@@ -15,7 +15,6 @@ import pandas as pd
 
 from ..answers import CANNOT_TELL, LONGEST, NO, YES, Answer
 from ..files import write_json
-from ..mitigation.trials import HARMS, HELPS, NO_EFFECT, NOT_AGAIN, TIME_MARGIN
 from ..reading import read_json
 from ..statistics.claims import FEWEST_UNITS
 
@@ -25,7 +24,6 @@ SLOW_SHARE = 0.05  # a run that took less longer than undisturbed ones is no ano
 WHOLE = 0.8, 1.25  # share of the excess: an interval within is a whole replay
 NOISE = ("taken", "runnable")  # parts that a trace records as noise
 HALF = 0.5  # an interval below it: most did not come back
-NO_HELP = (NO_EFFECT, HARMS, NOT_AGAIN)
 FILE = "known.json"  # among the results of page 15
 
 Interval = tuple[float, float, float]  # value, low, high: 95 %
@@ -190,8 +188,11 @@ def remedy_answer(tried: pd.DataFrame) -> Answer:
     >>> remedy_answer(pd.DataFrame([row | {"runs": 5}], index=["malloc-huge"])).answer
     'malloc-huge, −16 %'
     """
+    # here: the pages that answer otherwise do not rest on mitigations
+    from ..mitigation.trials import HARMS, HELPS, NO_EFFECT, NOT_AGAIN, TIME_MARGIN
+
     verdicts, far = tried["verdict"], tried["mean_high"] < 1 - TIME_MARGIN
-    twice, settled = tried[verdicts == HELPS], verdicts.isin(NO_HELP)
+    twice, settled = tried[verdicts == HELPS], verdicts.isin((NO_EFFECT, HARMS, NOT_AGAIN))
     shown = pd.concat([twice, tried[far & ~settled & (verdicts != HELPS)]])
     said = f"{len(twice)} of {len(tried)} mitigations tried help, shown twice"
     if tried.empty:
