@@ -190,7 +190,7 @@ def signed_rank_interval(values: np.ndarray, level: float) -> tuple[float, float
     Examples
     --------
     >>> signed_rank_interval(np.arange(10.0), 0.05)
-    (2.5, 6.5)
+    (2.0, 7.0)
     >>> signed_rank_interval(np.arange(4.0), 0.05)
     (-inf, inf)
     """

@@ -72,9 +72,10 @@ def test_who_goes_first_is_a_coin_a_pair_and_starts_are_random(tmp_path):
 
 
 def test_a_budget_that_is_spent_says_what_is_missing(tmp_path):
-    ruling = decide(sleeping(0.005), sleeping(0.00501), tmp_path, seconds=0)
+    rare = {"level": 0.001}  # of eight pairs nothing is so rare
+    ruling = decide(sleeping(0.005), sleeping(0.00501), tmp_path, seconds=0, **rare)
     assert ruling.verdict == OPEN and ruling.pairs == 8 and "more pairs" in ruling.sentence
-    more = decide(sleeping(0.005), sleeping(0.00501), tmp_path, pairs=12)
+    more = decide(sleeping(0.005), sleeping(0.00501), tmp_path, pairs=12, **rare)
     assert 8 < more.pairs <= 12
     with pytest.raises(InputError, match="at least 8"):
         decide(sleeping(0.005), sleeping(0.005), pairs=4)
@@ -174,6 +175,6 @@ def test_the_command_and_its_statuses(tmp_path, capsys):
     assert main([*told, "--", "sleep", "0.003", "--", "sleep", "0.03"]) == 4
     assert json.loads(capsys.readouterr().out)["verdict"] == WORSE
     assert (tmp_path / "c/ruling.json").exists()
-    words = ["--budget", "0", "--", "sleep", "0.01", "--", "sleep", "0.0101"]
+    words = ["--budget", "0", "--level", "0.001", "--", "sleep", "0.01", "--", "sleep", "0.0101"]
     assert main(["ab", "--folder", str(tmp_path / "b"), *words]) == 5
     assert "to go on: the same command with --folder" in capsys.readouterr().err
