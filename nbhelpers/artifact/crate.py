@@ -83,8 +83,15 @@ def pack_study(profile: str, names: Names) -> Path:
 
 def _contents(study: Study, records: list[dict], names: Names) -> Iterator[tuple[str, bytes]]:
     """Each file's name in the zip and its bytes, in the order of their names."""
+    manifest = {
+        "format": FORMAT,
+        "profile": study.profile,
+        "noisebook": __version__,
+        "commits": sorted({record["commit"] for record in records if record.get("commit")}),
+        "names": "replaced" if names.words or names.folders else "as they were",
+    }
     notes = {
-        MANIFEST: to_json(_manifest(study.profile, records, names)).encode(),
+        MANIFEST: to_json(manifest).encode(),
         "README.md": _READ_ME.format(profile=study.profile, version=__version__).encode(),
     }
     files = dict(_files(study))
@@ -94,16 +101,6 @@ def _contents(study: Study, records: list[dict], names: Names) -> Iterator[tuple
             names.replaced(name.encode()).decode(),
             without_names(content, PurePosixPath(name), names),
         )
-
-
-def _manifest(profile: str, records: list[dict], names: Names) -> dict:
-    return {
-        "format": FORMAT,
-        "profile": profile,
-        "noisebook": __version__,
-        "commits": sorted({record["commit"] for record in records if record.get("commit")}),
-        "names": "replaced" if names.words or names.folders else "as they were",
-    }
 
 
 def _files(study: Study) -> Iterator[tuple[str, Path]]:

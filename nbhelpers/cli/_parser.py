@@ -138,7 +138,7 @@ def _check(arguments: SimpleNamespace, words: list[str]) -> None:
     before = shlex.join(["noisebook", *(ours[:-1] if ours[-1] == "--" else ours)])
     arguments.before, name = before, arguments.verb.__name__
     given = command or arguments.shell or arguments.description
-    if not given and name != "ab":  # which asks for two
+    if not given:
         raise InputError("which program?", fix=f"{before} -- ./program arguments")
     if "--" in words:
         return

@@ -21,8 +21,6 @@ from ._parser import OF_PROGRAM, SECONDS, flag, listed, number, verb
 from ._verbs import Answer, relative, rows, say
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from ..referee.sides import Side
     from ..studies.program_study import ProgramStudy
     from ..studies.program_study.steps import TracedRuns
@@ -50,16 +48,11 @@ def run(arguments: SimpleNamespace) -> Answer:
         f" {row.mean_low:.4g} to {row.mean_high:.4g}), median {row['median']:.4g}, largest"
         f" {row['max']:.4g}, coefficient of variation {row.cv:.2%}, n = {int(row.runs)}"
     )
-    lines = [summary, *_untimed(workload, row)]
+    lines, waits_late = [summary], workload.start == "main" and workload.region.kind == "process"
+    if waits_late and not workload.reader and row["median"] <= _SHORT_S:
+        # `true` takes 0.2 ms, and 1.1 ms with exec and the loader
+        lines += ["timed from main() to the end: before came exec and the loader, about 1 ms"]
     return _with_notes(lines, rows(table)[0], run_notes(runs), arguments.folder)
-
-
-def _untimed(workload: "Workload", row: "pd.Series") -> list[str]:
-    """What a short time of a whole process leaves out: `true` takes 0.2 ms, and 1.1 ms with it."""
-    waits_late = workload.start == "main" and workload.region.kind == "process"
-    if not waits_late or workload.reader or row["median"] > _SHORT_S:
-        return []
-    return ["timed from main() to the end: exec and the dynamic loader, about 1 ms, came before"]
 
 
 @verb(_RUNS, of_program=True)
@@ -147,21 +140,17 @@ def explain(arguments: SimpleNamespace) -> Answer:
 
     file = arguments.command[0] if len(arguments.command) == 1 else ""
     if os.path.isfile(file) and not os.access(file, os.X_OK):
-        return _explained_file(file, arguments.outcome)
+        from ..workbench.elsewhere import explain_file
+
+        sentences, factors = explain_file(file, arguments.outcome or None)
+        text = "\n".join([*sentences, *([factors.head(12).to_string()] if len(factors) else [])])
+        return Answer(text, {"found": sentences, "table": rows(factors)})
     workload, folder = _program(arguments, "explained")
     runs = measure(workload, runs=arguments.runs or 60, metrics="all", folder=folder)
     found = explained(rates(finished(runs)), consequences=consequences())
     data = {name: getattr(found, name) for name in ("found", "p_value", "summary")}
     data |= {"factors": rows(found.factors)}
     return _with_notes([found.summary], data, run_notes(runs), folder)
-
-
-def _explained_file(file: str, outcome: str) -> Answer:
-    from ..workbench.elsewhere import explain_file
-
-    sentences, table = explain_file(file, outcome or None)
-    shown = [table.head(12).to_string()] if len(table) else []
-    return Answer("\n".join([*sentences, *shown]), {"found": sentences, "table": rows(table)})
 
 
 @verb(
@@ -313,8 +302,6 @@ def _commands(arguments: SimpleNamespace) -> list[list[str]]:
     words, before = arguments.command, arguments.before
     names = ("old_env", "new_env", "old_mitigation", "new_mitigation")
     if "--" not in words and any(getattr(arguments, name) for name in names):
-        if not (words or arguments.shell or arguments.description):
-            raise InputError("which program?", fix=f"{before} -- ./program arguments")
         return [words, words]
     at = words.index("--") if "--" in words else 0
     if not (0 < at < len(words) - 1):
