@@ -5,7 +5,7 @@ Owns the decision, its one sentence, and its record as JSON.
 
 import secrets
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
@@ -18,7 +18,7 @@ from ..files import write_json
 from ..machine import measuring
 from ..measurement import finished, run_notes
 from ..outcomes import COST, outcome_of, with_cost
-from ..progress import Task, task
+from ..progress import task
 from ..reading import read_json
 from ..statistics.claims import MARGIN
 from ..statistics.sequential import LEVEL, OPEN, WITHIN, Looks
@@ -33,7 +33,6 @@ SECONDS = 300.0
 MANY_PAIRS = 10_000  # a forecast beyond is only called more
 FAR = 5.0  # robust standard deviations
 _NAMED = 10  # far runs in a note
-_TASK = "comparing until it is known"
 
 
 @dataclass(frozen=True)
@@ -181,15 +180,20 @@ def decide(
     if pairs < FIRST_PAIRS:
         raise InputError(f"{pairs} pairs are too few for any answer", fix=f"at least {FIRST_PAIRS}")
     duel = Duel(folder, old, new, FIRST_PAIRS, _coin(folder) if seed is None else seed)
-    with measuring(), task(_TASK, pairs, "pairs") as shown:
+    with measuring(), task("comparing until it is known", pairs, "pairs") as shown:
         until = time.monotonic() + seconds  # not of waiting until the machine is free
         ends = _budget_ends(folder)
         known = partial(_looks, margin=margin, level=level, ends=ends)
-        watch = _Watch(known, until, shown)
+
+        def enough(runs: pd.DataFrame) -> bool:
+            looks = known(log_ratios(runs))
+            shown.at(looks.units, seconds_left=float("nan"))
+            return looks.verdict != OPEN or time.monotonic() > until
+
         runs = finished(duel.run())
         duel.wanted_runs = max(duel.wanted_runs, len(log_ratios(runs)))  # of earlier calls
-        if not watch.enough(runs):
-            duel.run(enough=watch.enough, most_runs=pairs)
+        if not enough(runs):
+            duel.run(enough=enough, most_runs=pairs)
     runs = duel.runs()
     looks = known(log_ratios(finished(runs)))
     if looks.verdict == OPEN and looks.units not in ends and looks.end(len(ends)):
@@ -209,20 +213,6 @@ def _looks(ratios: np.ndarray, margin: float, level: float, ends: Sequence[int])
         if looks.verdict != OPEN:
             break
     return looks
-
-
-@dataclass(frozen=True)
-class _Watch:
-    """Whether a duel has its verdict, asked after each pair."""
-
-    looks: Callable[[np.ndarray], Looks]
-    until_s: float
-    shown: Task
-
-    def enough(self, runs: pd.DataFrame) -> bool:
-        looks = self.looks(log_ratios(runs))
-        self.shown.at(looks.units, seconds_left=float("nan"))
-        return looks.verdict != OPEN or time.monotonic() > self.until_s
 
 
 def ruling_of(

@@ -6,14 +6,8 @@ import numpy as np
 import pytest
 from scipy.stats import ttest_1samp, wilcoxon
 
-from nbhelpers.statistics.sequential import (
-    BETTER,
-    OPEN,
-    WITHIN,
-    WORSE,
-    Looks,
-    signed_rank_interval,
-)
+from nbhelpers.statistics import sequential
+from nbhelpers.statistics.sequential import BETTER, OPEN, WITHIN, WORSE, Looks
 
 
 def known_of(ratios, ends=(), **options):
@@ -37,7 +31,9 @@ def heavy_and_dependent(random, campaigns, size):
 @pytest.mark.parametrize("size", [8, 21, 40, 600])
 def test_the_interval_ends_where_wilcoxons_test_begins_to_reject(size):
     values = np.random.default_rng(size).standard_t(3, size)
-    for end, outward in zip(signed_rank_interval(values, 0.05), (-1e-9, 1e-9), strict=True):
+    for end, outward in zip(
+        sequential.signed_rank_interval(values, 0.05), (-1e-9, 1e-9), strict=True
+    ):
         assert wilcoxon(values - end - outward).pvalue <= 0.05
         assert wilcoxon(values - end + outward).pvalue > 0.05
 
