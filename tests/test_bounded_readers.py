@@ -7,27 +7,17 @@ from nbhelpers.places import PACKAGE
 
 # what reads a file, or unpacks it, as far as it goes: module and function
 DIRECT = {
-    ("pd", "read_csv"),
-    ("pd", "read_parquet"),
-    ("pd", "read_json"),
-    ("pandas", "read_csv"),
-    ("polars", "read_parquet"),
-    ("polars", "scan_parquet"),
-    ("polars", "read_csv"),
-    ("np", "load"),
-    ("np", "loadtxt"),
-    ("np", "genfromtxt"),
-    ("yaml", "load"),
-    ("yaml", "safe_load"),
-    ("json", "load"),
-    ("gzip", "open"),
-    ("gzip", "decompress"),
-    ("lzma", "decompress"),
-    ("tarfile", "open"),
-    ("zipfile", "ZipFile"),
-    ("csv", "read_csv"),
-    ("parquet", "read_table"),
-    ("parquet", "ParquetFile"),
+    "pd": ("read_csv", "read_parquet", "read_json"),
+    "pandas": ("read_csv",),
+    "np": ("load", "loadtxt", "genfromtxt"),
+    "yaml": ("load", "safe_load"),
+    "json": ("load",),
+    "gzip": ("open", "decompress"),
+    "lzma": ("decompress",),
+    "tarfile": ("open",),
+    "zipfile": ("ZipFile",),
+    "csv": ("read_csv",),
+    "parquet": ("read_table", "ParquetFile"),
 }
 EXPLAINED = {
     "reading.py": "the bounded readers themselves",
@@ -47,7 +37,7 @@ def calls() -> Iterator[tuple[str, str]]:
             # called here, or handed on to be called
             if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
                 of, name = node.value.id, node.attr
-                if (of, name) in DIRECT:
+                if name in DIRECT.get(of, ()):
                     yield path.relative_to(PACKAGE).as_posix(), f"{of}.{name}"
 
 

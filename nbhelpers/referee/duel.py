@@ -43,6 +43,8 @@ class RandomStart(Attachment):
     True
     """
 
+    identity = "a coin a pair"  # runs that were drawn by fours, as before, are put aside
+
     def __init__(self, seed: int | None = None):
         self._random = np.random.default_rng(seed)
         self._wait_s = 0.0

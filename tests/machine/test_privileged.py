@@ -95,39 +95,23 @@ def test_a_user_changes_a_setting_of_the_list_and_puts_it_back(program: Path) ->
     assert as_nobody(change) == [other, old]
 
 
-def left_by_the_dead(program: Path, *meanwhile: str) -> str:
-    """What a setting is after its process ended without a word, and no guardian was there; and
-    somebody else had written to it `meanwhile`.
-    """
-    path, (ours, its) = Path(STAT_INTERVAL), socket.socketpair()
-    old = path.read_text().strip()
+def test_at_its_end_it_puts_back_what_nobody_else_has_set_since(program: Path) -> None:
+    path = Path(STAT_INTERVAL)
+    old = path.read_text()
 
-    def change() -> None:
-        helper = Helper([str(program)])
-        for value in (7 + (old == "7"), 9 + (old == "9")):
-            helper.request("write", STAT_INTERVAL, value)
-        ours.sendall(b"changed")
-        ours.recv(1)
+    def change() -> list[str]:
+        one, other = Helper([str(program)]), Helper([str(program)])
+        one.request("write", STAT_INTERVAL, 21)
+        other.request("write", STAT_INTERVAL, 22)
+        one.close()
+        seen = path.read_text().strip()
+        other.close()
+        return [seen, path.read_text().strip()]
 
-    with ours, its, ThreadPoolExecutor() as pool:
-        pool.submit(as_nobody, change)
-        assert its.recv(7) == b"changed" and path.read_text().strip() != old
-        for value in meanwhile:
-            path.write_text(value)
-        its.sendall(b"x")
-    wanted = meanwhile[-1] if meanwhile else old
-    eventually(lambda: path.read_text().strip() == wanted)
-    found = path.read_text().strip()
-    path.write_text(old)
-    return "as it was" if found == old else found
-
-
-def test_what_a_killed_user_has_changed_the_helper_puts_back(program: Path) -> None:
-    assert left_by_the_dead(program) == "as it was"
-
-
-def test_what_somebody_else_has_set_meanwhile_the_helper_leaves(program: Path) -> None:
-    assert left_by_the_dead(program, "13") == "13"
+    try:
+        assert as_nobody(change) == ["22", "21"]
+    finally:
+        path.write_text(old)
 
 
 # `test_allowed_alike` has all the others
