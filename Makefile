@@ -1,7 +1,7 @@
 # A stage's .wanted is rewritten only when what it rests on changed.
 #:Noisebook: why does a parallel program not take the same time twice? (two cores)
 #:
-#:  make paper      15 min   the whole study on this machine: build/PROFILE/paper; as root the full method
+#:  make paper      16 min   the whole study on this machine: build/PROFILE/paper; as root the full method
 #:  make test       5 min    the tests; make check, make format: layout, lint, types, sizes
 #:  make lab                 JupyterLab on copies of the notebooks; LAB='--port 8889'
 #:  make doctor     10 s     what this machine can measure, and what mends the rest
