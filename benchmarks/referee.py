@@ -135,17 +135,7 @@ class Duels:
 
 def by_ab(duels: Duels) -> list[Looks]:
     """What is known of each campaign at its verdict or end."""
-    found = []
-    for ratios in duels.new - duels.old:
-        looks = Looks()
-        for ratio in ratios:
-            looks.add(ratio)
-            if looks.verdict != OPEN:
-                break
-        else:
-            looks.end()
-        found.append(looks)
-    return found
+    return [Looks().over(ratios, [len(ratios)]) for ratios in duels.new - duels.old]
 
 
 def ended_by_time(duels: Duels, change: float) -> str:

@@ -7,7 +7,6 @@ import secrets
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -122,18 +121,10 @@ def percent(share: float) -> str:
     return f"{100 * share:+.2g} %" if abs(share) < 0.01 else f"{100 * share:+.1f} %"
 
 
-def _coin(folder: str | Path | None) -> int:
-    """The seed of a folder's duel, or a fresh one: who goes first is not the same in all duels."""
-    recorded = None if folder is None else Path(folder) / "campaign.json"
-    if recorded is not None and recorded.exists():
-        return int(read_json(recorded)["seed"])
-    return secrets.randbits(31)
-
-
-def _budget_ends(folder: str | Path | None) -> list[int]:
-    """Pairs at which the budgets of earlier calls ended without a verdict, in the order of time."""
-    recorded = None if folder is None else Path(folder) / BUDGET_ENDS
-    return read_json(recorded)["pairs"] if recorded is not None and recorded.exists() else []
+def _recorded(folder: str | Path | None, name: str) -> dict:
+    """What a file of a duel's folder holds; empty, where there is none."""
+    path = None if folder is None else Path(folder) / name
+    return read_json(path) if path is not None and path.exists() else {}
 
 
 def decide(
@@ -179,14 +170,15 @@ def decide(
     """
     if pairs < FIRST_PAIRS:
         raise InputError(f"{pairs} pairs are too few for any answer", fix=f"at least {FIRST_PAIRS}")
-    duel = Duel(folder, old, new, FIRST_PAIRS, _coin(folder) if seed is None else seed)
+    if seed is None:  # who goes first is not the same in all duels
+        seed = int(_recorded(folder, "campaign.json").get("seed", secrets.randbits(31)))
+    duel = Duel(folder, old, new, FIRST_PAIRS, seed)
     with measuring(), task("comparing until it is known", pairs, "pairs") as shown:
         until = time.monotonic() + seconds  # not of waiting until the machine is free
-        ends = _budget_ends(folder)
-        known = partial(_looks, margin=margin, level=level, ends=ends)
+        ends = _recorded(folder, BUDGET_ENDS).get("pairs", [])
 
         def enough(runs: pd.DataFrame) -> bool:
-            looks = known(log_ratios(runs))
+            looks = Looks(margin, level).over(log_ratios(runs), ends)
             shown.at(looks.units, seconds_left=float("nan"))
             return looks.verdict != OPEN or time.monotonic() > until
 
@@ -195,24 +187,12 @@ def decide(
         if not enough(runs):
             duel.run(enough=enough, most_runs=pairs)
     runs = duel.runs()
-    looks = known(log_ratios(finished(runs)))
+    looks = Looks(margin, level).over(log_ratios(finished(runs)), ends)
     if looks.verdict == OPEN and looks.units not in ends and looks.end(len(ends)):
         ends.append(looks.units)
         if folder is not None:
             write_json(Path(folder) / BUDGET_ENDS, {"pairs": ends})
     return ruling_of(runs, old.text, new.text, margin, level, folder, ends)
-
-
-def _looks(ratios: np.ndarray, margin: float, level: float, ends: Sequence[int]) -> Looks:
-    """What is known of pairs, up to the verdict; `ends`: where budgets ended."""
-    looks = Looks(margin, level)
-    for ratio in ratios:
-        looks.add(ratio)
-        if looks.units in ends:
-            looks.end(ends.index(looks.units))
-        if looks.verdict != OPEN:
-            break
-    return looks
 
 
 def ruling_of(
@@ -248,7 +228,7 @@ def ruling_of(
     ratios = log_ratios(done)
     if not ratios.size:
         raise InputError("not one pair of runs is complete", fix="measure more")
-    looks = _looks(ratios, margin, level, [ratios.size] if ends is None else ends)
+    looks = Looks(margin, level).over(ratios, [ratios.size] if ends is None else ends)
     low, high = looks.interval
     costs = with_cost(done)
     far = far_runs(done)

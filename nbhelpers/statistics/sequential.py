@@ -47,6 +47,7 @@ pairs, here after 19, 49 and 180. At the tenth of the level that looks have here
 170. Ranks of quads instead of pairs find 38 of the normal at 5 %, 47 of t₂ at 3 %.
 """
 
+from collections.abc import Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -80,11 +81,8 @@ class Looks:
 
     Examples
     --------
-    >>> looks = Looks(margin=0.01)
     >>> random = np.random.default_rng(1)
-    >>> for ratio in random.normal(0.05, 0.01, 20):
-    ...     looks.add(ratio)
-    >>> looks.verdict
+    >>> Looks(margin=0.01).over(random.normal(0.05, 0.01, 20)).verdict
     'worse'
     """
 
@@ -97,6 +95,24 @@ class Looks:
         self._early = self._ends = 0
         self._next = FIRST_LOOK
         self._low, self._high = -np.inf, np.inf
+
+    def over(self, ratios: Sequence[float] | np.ndarray, ends: Sequence[int] = ()) -> "Looks":
+        """What is known of pairs, up to the verdict.
+
+        Parameters
+        ----------
+        ratios
+            Their log ratios, in the order of time.
+        ends
+            Pairs at which a budget ended, in the order of time.
+        """
+        for ratio in ratios:
+            self.add(ratio)
+            if self.units in ends:
+                self.end(ends.index(self.units))
+            if self.verdict != OPEN:
+                break
+        return self
 
     def add(self, ratio: float) -> None:
         """One more pair: its log ratio, new over old."""

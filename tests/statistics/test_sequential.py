@@ -11,14 +11,7 @@ from nbhelpers.statistics.sequential import BETTER, OPEN, WITHIN, WORSE, Looks
 
 
 def known_of(ratios, ends=(), **options):
-    looks = Looks(**options)
-    for ratio in ratios:
-        looks.add(ratio)
-        if looks.units in ends:
-            looks.end(ends.index(looks.units))
-        if looks.verdict != OPEN:
-            break
-    return looks
+    return Looks(**options).over(ratios, ends)
 
 
 def heavy_and_dependent(random, campaigns, size):
