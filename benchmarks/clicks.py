@@ -55,12 +55,15 @@ def said(took) -> str:
     return f"median {median(took):.3f} s, largest {max(took):.3f} s, n = {len(took)}"
 
 
+def seconds_of(dot) -> float:
+    return float(dot.get_attribute("aria-label").split("seconds: ")[1].split(";")[0])
+
+
 def on_the_front_page(opened, rounds: int, front: Path) -> list[float]:
     tab = opened.new_page(viewport={"width": 1280, "height": 800})
     tab.goto(front.resolve().as_uri())
     tab.locator("g.mark-symbol.role-mark path").first.wait_for()
-    seconds = lambda dot: float(dot.get_attribute("aria-label").split("seconds: ")[1].split(";")[0])  # noqa: E731
-    dots = sorted(tab.locator("g.mark-symbol.role-mark path").all(), key=seconds)
+    dots = sorted(tab.locator("g.mark-symbol.role-mark path").all(), key=seconds_of)
     took = []
     for _ in range(rounds):
         for dot in (dots[0], dots[-1]):

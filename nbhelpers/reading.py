@@ -293,7 +293,7 @@ def read_csv(
 
     content = read_bytes(path, what, most)
     decoded(content, path, what)  # the byte, where pandas names none
-    grows = 16 * len(content)
+    grows = 16 * len(content)  # 16 KiB of commas take a second: no child
     with refusing(f"not a readable {what}", path):
         return in_child(partial(pd.read_csv, io.BytesIO(content), **options), path, what, grows)
 

@@ -252,9 +252,9 @@ def ab(arguments: SimpleNamespace) -> Answer:
       noisebook ab --new-mitigation aslr-off -- ./program 100
                                                         two settings of one program
 
-    The runs alternate, old new new old or new old old new, by a coin. Measuring ends as soon as the
-    answer is known: better, worse, or within the margin. With --folder the same command goes on
-    where an earlier one stopped.
+    A run of each in turn; a coin says anew for each pair which comes first. Measuring ends as soon
+    as the answer is known: better, worse, or within the margin. With --folder the same command goes
+    on where an earlier one stopped.
 
     \b
     exit status of ab: 0 the new one is better, or the change is within the margin; 4 it is worse; 5
