@@ -223,7 +223,7 @@ def case(name: str, cause: str, arguments: argparse.Namespace, seed: int) -> dic
             lines, whole = asked([str(program)], folder / "study", arguments.budget)
             others = (
                 {}
-                if not arguments.rivals
+                if not (arguments.rivals and words)
                 else rivals([str(program)], words, arguments.rivals, folder)
             )
     headline = headline_of(whole)
