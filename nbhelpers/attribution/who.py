@@ -24,6 +24,8 @@ EXPLAINS = 0.2  # share of the excess from which on a name comes before all coun
 CHANCE = 0.05
 ALIKE = 0.1  # of a counter: so small a difference explains nothing
 SURE = 0.01  # that a class which was found elsewhere is slower, too
+STEADY = 0.1  # of what the times vary: so little variation does not come from the time
+LONGEST_PERIOD = 10  # of slow runs that come back by number
 NOT_OF_TRACE = ("counter", "output")
 _REPEATS = 2000
 _FAR, _LONGER = 6.0, 1.1  # of an outlier: from the median in robust deviations, and over it
@@ -86,24 +88,26 @@ def slow_runs(
     seed
         Seed of the null of the classes.
     also
-        What may tell classes apart where other load hides them in the costs: user time, lines
-        printed, other output. Such a class counts if it costs more (one-sided rank test).
+        What may tell classes apart where other load hides them in the costs: user time, bytes
+        read, lines printed, other output. Such a class counts if it costs more (one-sided rank
+        test).
     sure
-        Largest p of that test.
+        Largest p of that test, and of "every n-th run", of all n and first runs that are tried.
 
     Returns
     -------
     SlowRuns : those beyond the cutoff of `find_cutoff`; where it finds none, those more than 6
     robust standard deviations and a tenth above the median, or beyond a gap that is half of the
-    whole range. Of several such classes the one that explains most of the variance of the costs;
-    the slowest quarter where there is none.
+    whole range. Every n-th run, where these cost more. Of several such classes the one that
+    explains most of the variance of the costs; the slowest quarter where there is none.
 
     Examples
     --------
     >>> slow_runs(pd.Series([1.0, 1.01, 1.02, 1.9] * 6)).sentence()
     '6 of 24 runs are slow (+88 %, every 4th run).'
     """
-    found = (_classed(values, seed) for values in (costs, *also))
+    found = [_classed(values, seed) for values in (costs, *also)]
+    found.append(_every_nth(costs, sure))
     parted = [slow for slow in found if slow.any() and not slow.all()]
     classes = [slow for slow in parted if _costs_more(costs, slow, sure)]
     slow = max(classes, key=lambda slow: _between(costs, slow), default=None)
@@ -132,6 +136,19 @@ def _classed(values: pd.Series, seed: int) -> pd.Series:
     if not high.any():
         high = values > min(_beyond_gap(values), max(middle + _FAR * deviation, _LONGER * middle))
     return high
+
+
+def _every_nth(costs: pd.Series, sure: float) -> pd.Series:
+    """Every n-th run, where these cost more, beyond the chance of all that is tried; else none."""
+    number, p_values = np.arange(len(costs)), {}
+    for period in range(2, min(LONGEST_PERIOD, len(costs) // 4) + 1):
+        for first in range(period):
+            chosen = number % period == first
+            test = mannwhitneyu(costs[chosen], costs[~chosen], alternative="greater")
+            p_values[period, first] = test.pvalue * period
+    period, first = min(p_values, key=p_values.__getitem__, default=(1, 0))
+    shown = bool(p_values) and p_values[period, first] * LONGEST_PERIOD < sure
+    return pd.Series(shown & (number % period == first), costs.index)
 
 
 def _costs_more(costs: pd.Series, slow: pd.Series, sure: float) -> bool:
@@ -295,8 +312,9 @@ def counters_of(
     Returns
     -------
     Numeric columns whose median in the slow runs is so far from that of the others, or more; a
-    total only where the slow runs have more of it per second, too, or less in both: one that grows
-    with the time, and one that is the same in all runs, says nothing.
+    total only where the slow runs have more of it per second, too, or less in both, or where it is
+    steady within both classes while the times are not: one that grows with the time, and one that
+    is the same in all runs, says nothing.
     """
     own = [name for name in runs if str(name).startswith(_OF_RECORDERS)]
     said = known_names("bookkeeping") | known_names("design") | known_names("run_time")
@@ -304,11 +322,20 @@ def counters_of(
     numbers = runs.select_dtypes("number").drop(columns=list(left_out), errors="ignore")
     totals = [name for name in numbers if f"{name}_per_s" in numbers]
     differ = numbers[slow.to_numpy()].mean() - numbers[~slow.to_numpy()].mean()
-    agree = [name for name in totals if differ[name] * differ[f"{name}_per_s"] > 0]
+    agree = {name for name in totals if differ[name] * differ[f"{name}_per_s"] > 0}
+    times = runs["region_seconds"] if "region_seconds" in runs else 0 * slow
+    varies = _within_classes(times, slow)
+    agree |= {n for n in totals if _within_classes(numbers[n], slow) < STEADY * varies}
     rates = [f"{name}_per_s" for name in totals]
-    kept = numbers.drop(columns=[*rates, *(set(totals) - set(agree))])
+    kept = numbers.drop(columns=[*rates, *(set(totals) - agree)])
     theirs, usual = kept[slow.to_numpy()].median(), kept[~slow.to_numpy()].median()
     return kept.loc[:, ~(theirs - usual).abs().lt(alike * usual.abs())]
+
+
+def _within_classes(values: pd.Series, slow: pd.Series) -> float:
+    """How far values are from the mean of their class, as a share of it."""
+    classes = values.groupby(slow.to_numpy())
+    return float((values / classes.transform("mean") - 1).std())
 
 
 def output_of(runs: pd.DataFrame) -> pd.DataFrame:

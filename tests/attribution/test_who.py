@@ -58,6 +58,19 @@ def test_a_counter_that_only_says_that_a_run_was_long_is_left_out():
     runs = runs.join((runs.div(seconds, axis=0)).add_suffix("_per_s"))
     kept = counters_of(runs.assign(seconds=seconds), pd.Series(seconds > 1), ["seconds"])
     assert list(kept) == ["user_s"]
+    counted = {"input": [100.0, 100, 100, 200], "ticks": [100.0, 90, 110, 200]}
+    runs = pd.DataFrame(counted | {"region_seconds": [1.0, 0.9, 1.1, 2.0]})
+    runs = runs.join(runs[list(counted)].div(runs["region_seconds"], axis=0).add_suffix("_per_s"))
+    assert list(counters_of(runs, runs["region_seconds"] > 1.5, [])) == ["input"]
+
+
+def test_every_fourth_run_is_found_though_the_machine_has_two_speeds_by_itself():
+    random = np.random.default_rng(3)
+    speeds = np.where((np.arange(60) // 7) % 2, 1.25, 1.0) * random.normal(1, 0.03, 60)
+    larger = np.where(np.arange(60) % 4 == 3, 1.4, 1.0)
+    found = slow_runs(pd.Series(speeds * larger))
+    assert found.pattern == "every 4th run" and found.slow.sum() == 15
+    assert "every" not in slow_runs(pd.Series(speeds)).pattern
 
 
 def test_recorded_runs_are_slow_because_they_compute_longer_and_shuffled_ones_for_no_reason():

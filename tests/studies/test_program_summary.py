@@ -40,22 +40,28 @@ def test_the_cause_comes_first_and_all_fits_25_lines(tmp_path):
     assert study.took.best is None and study.verdict("who").answer == "no"
 
 
-LONGER = "They computed 200 ms longer: more work"
+LONGER, READ = "They computed 200 ms longer: more work", "read 3 times as many bytes"
 
 
 @pytest.mark.parametrize(
-    "name, low, said",
+    "name, low, when, said",
     [
-        ("io_read_chars", 300.0, f"{LONGER}. They read 3 times as many bytes as any other run."),
-        ("io_read_chars", 101.0, f"{LONGER}, or a slower CPU."),
-        ("context_switches", 300.0, f"{LONGER}, or a slower CPU."),
+        (
+            "io_read_chars",
+            300.0,
+            "",
+            f"{LONGER}. They read 3 times as many bytes as any other run.",
+        ),
+        ("io_read_chars", 101.0, "", f"{LONGER}, or a slower CPU."),
+        ("context_switches", 300.0, "", f"{LONGER}, or a slower CPU."),
+        ("context_switches", 300.0, "every 4th run", f"{LONGER}. No CPU is slower every 4th run."),
     ],
 )
-def test_runs_that_compute_longer_and_read_more_do_more_work(name, low, said):
+def test_runs_that_compute_longer_and_read_more_do_more_work(name, low, when, said):
     row = {"slow_high": 400.0, "others_high": 100.0, "more": 200.0, "p_value": 0.001}
     computed = row | {"part": "computing", "name": "the program", "slow_low": 200.0}
     table = pd.DataFrame([computed, row | {"part": "counter", "name": name, "slow_low": low}])
-    slow = SlowRuns(pd.Series([False, True]), True, "", 1.0)
+    slow = SlowRuns(pd.Series([False, True]), True, when, 1.0)
     assert Took(slow, pd.DataFrame(), table, (0.1, 0.1)).words() == said
 
 
