@@ -1,6 +1,6 @@
 """How often claims of no effect are false: under skewness, and where rounds depend on each other.
 
-    python benchmarks/false_claims.py [--draws 10000] [--few]
+    python benchmarks/false_claims.py [--draws 10000] [--runs | --few]
 
 Effects of rounds have mean 0: normal, or gamma of skewness 1, 2 and 4. Three tests: Student's, the
 larger p of Student's and Hall's (`statistics.claims` takes it from 20 units on), the studentised
@@ -8,7 +8,8 @@ bootstrap (399 resamples). `page`: eight such claims, by the share of single one
 `power`: of effects that Student's test finds in 80 % of cases, how many are found. Then 95 %
 intervals of rounds that are autoregressive: how often they hold the truth, and how wide they are
 beside Student's. Last the same noise in runs, not in effects: rounds of cells in an order that is
-drawn. Brackets: 95 % (Clopper and Pearson). 10 minutes on one CPU.
+drawn, of normal and of skewed log run times, by the rule of claims and by signs drawn at random
+(the test of that coin). Brackets: 95 % (Clopper and Pearson). 15 minutes on one CPU.
 
 `--few`: below 20 units alone, two more tests: the larger p only where the sample's skewness is
 beyond 1.28 standard errors of it, and the signs of the effects drawn 2,000 times. Then dependent
@@ -20,7 +21,8 @@ from itertools import product
 
 import numpy as np
 from scipy.signal import lfilter
-from scipy.stats import skew, t
+from scipy.special import ndtr
+from scipy.stats import gamma, skew, t
 from statsmodels.stats.power import TTestPower
 from statsmodels.stats.proportion import proportion_confint
 
@@ -131,10 +133,15 @@ def power(draws: int) -> None:
         print(f"{size:>13}{shown[0]:>24}  {shown[1]}", flush=True)
 
 
-def interval(row: np.ndarray) -> tuple[float, float]:
+def estimate(row: np.ndarray) -> Estimate:
     """As `Evidence` makes it of rounds in order."""
     moves = (row - row.mean()) / np.sqrt(row.size * (row.size - 1))
-    return estimate_of(row.mean(), moves, row.size - 1, in_order=True).interval()
+    return estimate_of(row.mean(), moves, row.size - 1, in_order=True)
+
+
+def by_claims(rows: np.ndarray) -> np.ndarray:
+    found = map(estimate, rows)
+    return np.array([2 * min(one.above(0), one.below(0)) for one in found])
 
 
 def resembling(random: np.random.Generator, phi: float, draws: int, size: int) -> np.ndarray:
@@ -145,15 +152,26 @@ def resembling(random: np.random.Generator, phi: float, draws: int, size: int) -
 
 
 def of_runs(draws: int) -> None:
+    """Two cells of rounds in an order that is drawn, of runs that resemble their neighbours."""
     random = np.random.default_rng(FIRST_SEED + 4)
-    print(f"\n{'of a round':>10}{'cells':>7}{'n':>5}{'Student':>24}{'page':>6}")
-    for phi, cells, size in product((0.5, 0.9), (2, 4), (*SIZES[1:4], 16, *SIZES[4:6])):
-        runs = resembling(random, phi ** (1 / cells), draws, size * cells)
+    tests = by_claims, by_signs
+    heads = "".join(f"{name:>24}{'page':>6}{'power':>7}" for name in ("claims", "signs"))
+    print(f"\n{'skewness':>8}{'of a round':>12}{'cells':>7}{'n':>5}{heads}")
+    sizes = (*SIZES[1:4], 16, *SIZES[4:6])
+    for skewness, phi, cells, size in product((0, 4), (0.5, 0.9), (2, 4), sizes):
+        near = phi ** (1 / cells)
+        runs = resembling(random, near, draws, size * cells) * np.sqrt(1 - near**2)
+        if skewness:
+            runs = gamma(4 / skewness**2).ppf(ndtr(runs))
         order = random.permuted(np.tile(np.arange(cells), (draws, size, 1)), axis=2)
         cell = np.take_along_axis(runs.reshape(draws, size, cells), order, axis=2)
-        p_values = by_students_t(cell[..., 1] - cell[..., 0])
-        shown = f"{share(p_values <= LEVEL):>24}{page(p_values):>6}"
-        print(f"{phi:>10}{cells:>7}{size:>5}{shown}", flush=True)
+        rows = cell[..., 1] - cell[..., 0]
+        effect = TTestPower().solve_power(nobs=size, alpha=LEVEL, power=0.8) * rows.std()
+        shown = ""
+        for test in tests:
+            p_values, found = test(rows), np.mean(test(rows + effect) <= LEVEL)
+            shown += f"{share(p_values <= LEVEL):>24}{page(p_values):>6}{found:>7.0%}"
+        print(f"{skewness:>8}{phi:>12}{cells:>7}{size:>5}{shown}", flush=True)
 
 
 def by_fewer(rows: np.ndarray) -> np.ndarray:
@@ -187,7 +205,7 @@ def dependent(draws: int) -> None:
     for phi in (0, 0.3, 0.5):
         for size in SIZES[2:]:
             rows = resembling(random, phi, draws, size)
-            ends = np.array([interval(row) for row in rows])
+            ends = np.array([estimate(row).interval() for row in rows])
             held = (ends[:, 0] <= 0) & (ends[:, 1] >= 0)
             plain = 2 * t.isf(0.025, size - 1) * rows.std(axis=1, ddof=1) / np.sqrt(size)
             width = np.median((ends[:, 1] - ends[:, 0]) / plain)
@@ -198,7 +216,9 @@ def dependent(draws: int) -> None:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--draws", type=int, default=10_000)
+    parser.add_argument("--runs", action="store_true", help="runs that resemble neighbours alone")
     parser.add_argument("--few", action="store_true", help="fewer than 20 units alone")
     chosen = parser.parse_args()
-    for part in (few_dependent, few) if chosen.few else (of_runs, dependent, power, skewed):
+    parts = (few_dependent, few) if chosen.few else (of_runs, dependent, power, skewed)
+    for part in (of_runs,) if chosen.runs else parts:
         part(chosen.draws)

@@ -31,10 +31,11 @@ from pathlib import Path
 
 import pandas as pd
 
-from nbhelpers.studies.program_study.summary import DOSE, REMOVED, REPLAYED, SEEN
+from nbhelpers.studies.program_study.summary import AGAIN, DOSE, REMOVED, REPLAYED, SEEN
 
+GRADES = SEEN, AGAIN, REPLAYED, DOSE, REMOVED
 # of a headline that names somebody, by its grade or by doses
-MARKS = *(f"({grade})" for grade in (SEEN, REPLAYED, DOSE, REMOVED)), "a cause is proven"
+MARKS = *(f"({grade})" for grade in GRADES), "a cause is proven"
 REPOSITORY = Path(__file__).resolve().parents[1]
 NOISEBOOK = Path(sys.executable).with_name("noisebook")
 DATA_BYTES = 16_000_000

@@ -25,6 +25,7 @@ from .knowledge import Mitigation, explain_factor, mitigations
 from .treatment import why_unproven
 
 STATE = "autopilot.json"
+CONFIRM = "confirm"  # begins the name of a step that measures again
 FEWEST_ROUNDS = 12
 MOST_ROUNDS = 100
 ENOUGH_ROUNDS = 30  # of each mitigation, if the budget lets more than one be tried
@@ -133,8 +134,10 @@ class Steps:
                 raise
             return self._recorded(step, count)
         attached = (*layers, *self.attachments)
+        # an order of its own: else what hangs on the order would be confirmed by it, too
+        seed = self.seed + step.startswith(CONFIRM)
         campaign = Campaign(
-            self.folder / step, cells, count, self.seed, attachments=attached, max_failures=3
+            self.folder / step, cells, count, seed, attachments=attached, max_failures=3
         )
         return finished(campaign.run())
 

@@ -22,6 +22,7 @@ NO_SLOW_RUN, NOTHING = "no slow run", "nothing to replay"
 UNNAMED, UNSEEN, PART = "what was lost, by no one name", "nothing that was seen", " of it"
 SLOW_SHARE = 0.05  # a run that took less longer than undisturbed ones is no anomaly
 WHOLE = 0.8, 1.25  # share of the excess: an interval within is a whole replay
+TOO_STRONG = 1.1  # a replay whose interval begins above it, and is no whole one
 NOISE = ("taken", "runnable")  # parts that a trace records as noise
 HALF = 0.5  # an interval below it: most did not come back
 FILE = "known.json"  # among the results of page 15
@@ -132,14 +133,15 @@ class Known:
     @property
     def replayed(self) -> str:
         """Whether the slow run came back: "nothing to replay", yes, no, "cannot tell here", or the
-        part, where the whole interval is above 0 and reaches a half.
+        part, where the whole interval is above 0 and reaches a half. Yes is what surely brings back
+        nearly all, and not surely too much.
         """
         share, low, high = self.replay.back
         if not self.is_slow(1 / self.replay.floor - 1):
             return NOTHING
         if self.replay.rounds < FEWEST_UNITS:
             return CANNOT_TELL
-        if WHOLE[0] <= low and high <= WHOLE[1]:
+        if low >= WHOLE[0] and (high <= WHOLE[1] or low <= TOO_STRONG):
             return YES
         if high < HALF:
             return NO
@@ -165,6 +167,25 @@ class Known:
             f"{100 * one.back[0]:.0f} % of what {runs} took longer came back: the replay takes"
             f" {one.ratio:.3f} of the recorded time, undisturbed runs {one.floor:.3f}."
         )
+
+
+def is_shown(answer: str, low: float | None) -> bool:
+    """Whether a replay shows a cause: surely most came back, and not surely too much.
+
+    Parameters
+    ----------
+    answer
+        `Known.replayed`.
+    low
+        Lower end of the share that came back.
+
+    Examples
+    --------
+    >>> is_shown("60 % of it", 0.52), is_shown("60 % of it", 0.3), is_shown("150 % of it", 1.2)
+    (True, False, False)
+    """
+    part = answer.endswith(PART) and low is not None and HALF <= low <= TOO_STRONG
+    return answer == YES or part
 
 
 def remedy_answer(tried: pd.DataFrame) -> Answer:

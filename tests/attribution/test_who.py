@@ -7,10 +7,11 @@ from scipy.stats import spearmanr
 
 from nbhelpers.account import owned_ms
 from nbhelpers.attribution import slow_runs, who_took_it
+from nbhelpers.attribution.replication import ENOUGH
 from nbhelpers.attribution.who import CHANCE, EXPLAINS, counters_of, in_words, output_of
 from nbhelpers.places import shipped
 from nbhelpers.studies.baseline import Baseline
-from nbhelpers.studies.program_study.took import _printed
+from nbhelpers.studies.program_study.took import _printed, _tested
 
 RANDOM = np.random.default_rng(7)
 
@@ -40,6 +41,17 @@ def test_who_was_planted_comes_first(slow, when):
     assert best["spearman"] == pytest.approx(theirs)
     said = in_words(best)
     assert said.startswith("They waited 2") and "`backupd` had (" in said and "of what they" in said
+
+
+@pytest.mark.parametrize("is_again", [True, False])
+def test_the_name_of_the_earlier_runs_is_tested_in_the_later_ones(is_again):
+    costs, lost = campaign(range(3, 40, 4))
+    if not is_again:
+        costs[20:] = np.roll(costs[20:], 2)
+    found = _tested(costs, lost, 1, EXPLAINS)
+    assert found[:2] == ("runnable", "backupd") and found[3:] == (20, 20)
+    assert (found.evidence >= ENOUGH) == is_again != ("not beyond" in found.sentence)
+    assert _tested(costs[:15], lost, 1, EXPLAINS) is None
 
 
 def test_one_slow_run_has_its_name_and_hardly_a_claim():

@@ -88,6 +88,8 @@ def test_finds_the_storm_of_page_faults_and_what_ends_it(storm, binaries, tmp_pa
     assert treated.sum() == (report.trials["cell"] != "baseline").sum() >= 12
     assert any("proving that" in sentence for sentence in said) and "counters" in report.layers
     assert "helps, shown twice" in report.summary
+    seeds = {read_json(path)["seed"] for path in tmp_path.glob("*/campaign.json")}
+    assert seeds == {1, 2}, "what is measured again has an order of its own"
 
 
 @pytest.mark.long

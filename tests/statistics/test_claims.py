@@ -114,18 +114,6 @@ def test_pairs_of_a_round_count_as_one(times):
     assert (found.freedom, found.units) == (8, 9)
 
 
-@given(st.sampled_from(["below", "above"]), st.integers(0, 300))
-def test_the_mirror_image_of_a_claim_has_the_mirror_image_of_its_verdict(direction, seed):
-    random = np.random.default_rng(seed)
-    effects = random.normal(random.normal(0, 0.05), 0.03, 12)
-    mirrored = "above" if direction == "below" else "below"
-    here, there = (
-        judge([(Claim("a", way, margin=1e-9), Evidence(sign * effects))])[0]
-        for way, sign in ((direction, 1), (mirrored, -1))
-    )
-    assert here.verdict == there.verdict and np.isclose(here.p_value, there.p_value)
-
-
 def test_strata_of_different_units_are_welchs_test():
     small, large = RANDOM.normal(0, 0.1, 5), RANDOM.normal(0, 1, 7)
     found = Evidence(np.append(small, large), range(12), [0] * 5 + [1] * 7).estimate

@@ -10,7 +10,7 @@ from nbhelpers.attribution import explain
 from nbhelpers.mitigation.trials import TOO_FEW
 from nbhelpers.outcomes import Outcome
 from nbhelpers.statistics import compare
-from nbhelpers.studies.known import NOTHING
+from nbhelpers.studies.known import NOTHING, is_shown
 from nbhelpers.studies.program_study.plan import FEWEST_REPLAYED, plan_study
 from nbhelpers.studies.program_study.verdicts import CANNOT, _came_back, _cause, _change, _remedy
 
@@ -22,20 +22,23 @@ def runs(mean: float, spread: float, count: int = 20) -> np.ndarray:
 
 
 @pytest.mark.parametrize(
-    ("replayed", "undisturbed", "expected"),
+    ("replayed", "undisturbed", "expected", "is_grade"),
     [
-        (runs(1.98, 0.02), runs(1.0, 0.02), "yes"),
-        (runs(1.2, 0.02), runs(1.0, 0.02), "no"),
-        (runs(1.6, 0.02), runs(1.0, 0.02), "60 % of it"),
-        (runs(1.9, 2.9), runs(1.0, 0.02), CANNOT),  # the interval holds 2, and much else
-        (runs(2.0, 0.02), runs(1.99, 0.02), NOTHING),  # undisturbed runs are as slow
-        (runs(1.98, 0.02, 5), runs(1.0, 0.02, 5), CANNOT),  # five rounds say nothing
+        (runs(1.98, 0.02), runs(1.0, 0.02), "yes", True),
+        (runs(1.2, 0.02), runs(1.0, 0.02), "no", False),
+        (runs(1.6, 0.02), runs(1.0, 0.02), "60 % of it", True),
+        (runs(1.6, 0.7), runs(1.0, 0.02), "60 % of it", False),  # perhaps less than a half
+        (runs(2.22, 0.5), runs(1.0, 0.02), "yes", True),  # perhaps no more than all
+        (runs(2.5, 0.5), runs(1.0, 0.02), "150 % of it", False),  # the replay is too strong
+        (runs(1.9, 2.9), runs(1.0, 0.02), CANNOT, False),  # the interval holds 2, and much else
+        (runs(2.0, 0.02), runs(1.99, 0.02), NOTHING, False),  # undisturbed runs are as slow
+        (runs(1.98, 0.02, 5), runs(1.0, 0.02, 5), CANNOT, False),  # five rounds say nothing
     ],
 )
-def test_a_replay_is_judged_by_how_much_of_the_excess_comes_back(replayed, undisturbed, expected):
+def test_a_replay_is_judged_by_how_much_comes_back(replayed, undisturbed, expected, is_grade):
     rounds = pd.DataFrame({"baseline": undisturbed, "injected": replayed[::-1]})
     found = _came_back(rounds, 2.0, seed=1)
-    assert found.answer == expected
+    assert found.answer == expected and is_shown(found.answer, found.low) == is_grade
     excess = (replayed.mean() - undisturbed.mean()) / (2 - undisturbed.mean())
     assert found.value == pytest.approx(excess) and found.low < excess < found.high
 

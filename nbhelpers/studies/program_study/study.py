@@ -18,6 +18,7 @@ from ...files import write_json
 from ...measurement import rates
 from ...mitigation import explain_factor
 from ...mitigation.knowledge import factor_of
+from ..known import is_shown
 from .steps import Steps
 from .summary import AGAIN, DOSE, REMOVED, REPLAYED, SEEN, next_command
 from .took import Thresholds
@@ -149,7 +150,9 @@ class ProgramStudy(Steps):
         )
         if who.answer == "yes":
             said = f"{self.took.slow.sentence()} {self.took.words()}"
-            return f"{said} ({self.grade()}) {next_command(self.took, self.command)}".strip()
+            later = self.took.later.sentence if self.took.later else ""
+            parts = [said, later, f"({self.grade()})", next_command(self.took, self.command)]
+            return " ".join(filter(None, parts))
         printed = self.took.printed if who.answer == "no" else ""
         return f"{differ}; {self._reason()}.{printed}"
 
@@ -159,13 +162,18 @@ class ProgramStudy(Steps):
             return REMOVED
         if self._proven() and self._is_of_best(self.proof.factor):
             return DOSE
-        if self.verdict("anomaly").answer == "yes":
+        replay = self.verdict("anomaly")
+        if is_shown(replay.answer, replay.low):
             return REPLAYED
         return AGAIN if self._comes_back() else SEEN
 
     def _comes_back(self) -> bool:
-        """Whether a counter that the traced runs name is seen in the runs without tracing, too."""
-        best = self.took.best
+        """Whether the best is seen in other runs: a name in later traced ones, a counter in those
+        without tracing.
+        """
+        best, later = self.took.best, self.took.later
+        if later is not None:
+            return later.evidence >= ENOUGH
         if best is None or best["part"] != "counter" or self.missing("treatments"):
             return False
         fresh = rates(self.treatments.baseline)

@@ -5,13 +5,16 @@ Owns the join of two searches: names of the trace over traced runs, counters and
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import pandas as pd
 from scipy.stats import spearmanr
 
 from ...account import owned_ms
+from ...account.owners import SAME_CALLS
 from ...account.path import PROGRAM
 from ...attribution import slow_runs, who_took_it
+from ...attribution.replication import ENOUGH, comes_back
 from ...attribution.who import (
     ALIKE,
     CHANCE,
@@ -73,6 +76,35 @@ class Thresholds:
     sure: float = SURE
 
 
+class Later(NamedTuple):
+    """What the later half of the traced runs says of the name that the earlier half gives first.
+
+    Parameters
+    ----------
+    part, name
+        As in the table of `nbhelpers.attribution.who_took_it`.
+    evidence
+        E-value of the later runs (`nbhelpers.attribution.replication.comes_back`).
+    before, runs
+        Earlier and later runs.
+    """
+
+    part: str
+    name: str
+    evidence: float
+    before: int
+    runs: int
+
+    @property
+    def sentence(self) -> str:
+        """Whether they name it, too."""
+        again = "again" if self.evidence >= ENOUGH else "not beyond chance"
+        return (
+            f"The first {self.before} traced runs name it, the next {self.runs} {again} (e ="
+            f" {self.evidence:.3g})."
+        )
+
+
 @dataclass(frozen=True)
 class Took:
     """What slow runs lost, by name.
@@ -94,6 +126,8 @@ class Took:
         others; NaN: no slower, beyond chance.
     thresholds
         The limits by which it was judged.
+    tested
+        The name of the earlier traced runs in the later ones; None: they are too few.
     """
 
     slow: SlowRuns
@@ -103,6 +137,7 @@ class Took:
     printed: str = ""
     speed: float = float("nan")
     thresholds: Thresholds = Thresholds()
+    tested: Later | None = None
 
     @property
     def best(self) -> pd.Series | None:
@@ -114,6 +149,14 @@ class Took:
         unnamed = [] if self.slow.is_class else [*NOT_OF_TRACE]
         unnamed += [] if self.slow.is_class or self.speed < 1 else [*COMPUTED]
         return self._first(~self.table["part"].isin(unnamed))
+
+    @property
+    def later(self) -> Later | None:
+        """What later runs say of the best; None: earlier ones alone do not name it."""
+        best, tested = self.best, self.tested
+        if best is None or tested is None or (best["part"], best["name"]) != tested[:2]:
+            return None
+        return tested
 
     @property
     def name(self) -> str:
@@ -237,7 +280,27 @@ def took_of(
         table = best_first(table, thresholds.explains)
     speed = _speed(traced.reset_index(), of_traced, folder / "speed", thresholds.chance)
     printed = _printed(runs, seed, thresholds.sure)
-    return Took(slow, lost_ms, table, _user_s(runs, slow.slow), printed, speed, thresholds)
+    tested = _tested(traced["region_seconds"], lost_ms, seed, thresholds.explains)
+    user_s = _user_s(runs, slow.slow)
+    return Took(slow, lost_ms, table, user_s, printed, speed, thresholds, tested)
+
+
+def _tested(seconds: pd.Series, lost_ms: pd.DataFrame, seed: int, explains: float) -> Later | None:
+    """The best name of the earlier half of some runs, in the later half: of runs in turn, what
+    passes by would be in both halves. The program itself has no test: it computes longer in any
+    longer run.
+    """
+    seconds = seconds.sort_index()
+    half = len(seconds) // 2
+    if half < FEWEST:
+        return None
+    earlier, later = seconds.iloc[:half], seconds.iloc[half:]
+    names = who_took_it(earlier, lost_ms, seed=seed, explains=explains)
+    if names.empty or names.loc[0, "name"] in (PROGRAM, SAME_CALLS):
+        return None
+    part, name = names.loc[0, ["part", "name"]]
+    lost = lost_ms[part, name].reindex(later.index).fillna(0.0)
+    return Later(part, name, comes_back(lost, later, 1, seed=seed), half, len(later))
 
 
 def _is_named(best: pd.Series, chance: float) -> bool:
