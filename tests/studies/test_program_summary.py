@@ -9,7 +9,13 @@ from nbhelpers.answers import CANNOT_TELL
 from nbhelpers.attribution.who import SlowRuns
 from nbhelpers.machine import doctor
 from nbhelpers.studies.program_study import ProgramStudy, program_from_options
-from nbhelpers.studies.program_study.summary import AGAIN, COLUMNS, SEEN, next_command, terminal_text
+from nbhelpers.studies.program_study.summary import (
+    AGAIN,
+    COLUMNS,
+    SEEN,
+    next_command,
+    terminal_text,
+)
 from nbhelpers.studies.program_study.took import Later, Took
 from nbhelpers.studies.program_study.verdicts import Verdict
 
