@@ -25,7 +25,6 @@ from .knowledge import Mitigation, explain_factor, mitigations
 from .treatment import why_unproven
 
 STATE = "autopilot.json"
-CONFIRM = "confirm"  # begins the name of a step that measures again
 FEWEST_ROUNDS = 12
 MOST_ROUNDS = 100
 ENOUGH_ROUNDS = 30  # of each mitigation, if the budget lets more than one be tried
@@ -135,7 +134,7 @@ class Steps:
             return self._recorded(step, count)
         attached = (*layers, *self.attachments)
         # an order of its own: else what hangs on the order would be confirmed by it, too
-        seed = self.seed + step.startswith(CONFIRM)
+        seed = self.seed + step.startswith("confirm-")
         campaign = Campaign(
             self.folder / step, cells, count, seed, attachments=attached, max_failures=3
         )

@@ -25,7 +25,6 @@ from ..progress import task
 from ..statistics import compare, stopping
 from ..workloads import Workload, as_workload
 from ._autopilot import (
-    CONFIRM,
     ENOUGH_ROUNDS,
     FEWEST_ROUNDS,
     MOST_ROUNDS,
@@ -315,7 +314,7 @@ class _Loop:
         """
         pairs = {}
         for name in promising:
-            step, trial = f"{CONFIRM}-{name}", trials[trials["trial"] == name]
+            step, trial = f"confirm-{name}", trials[trials["trial"] == name]
             decision = self.steps.decided(step) or self._confirmation(step, trial)
             if decision is None:
                 break

@@ -7,7 +7,6 @@ from scipy.stats import spearmanr
 
 from nbhelpers.account import owned_ms
 from nbhelpers.attribution import slow_runs, who_took_it
-from nbhelpers.attribution.replication import ENOUGH
 from nbhelpers.attribution.who import CHANCE, EXPLAINS, counters_of, in_words, output_of
 from nbhelpers.places import shipped
 from nbhelpers.studies.baseline import Baseline
@@ -50,7 +49,7 @@ def test_the_name_of_the_earlier_runs_is_tested_in_the_later_ones(is_again):
         costs[20:] = np.roll(costs[20:], 2)
     found = _tested(costs, lost, 1, EXPLAINS)
     assert found[:2] == ("runnable", "backupd") and found[3:] == (20, 20)
-    assert (found.evidence >= ENOUGH) == is_again != ("not beyond" in found.sentence)
+    assert (found.p_value <= CHANCE) == is_again != ("not beyond" in str(found))
     assert _tested(costs[:15], lost, 1, EXPLAINS) is None
 
 

@@ -9,13 +9,7 @@ from nbhelpers.answers import CANNOT_TELL
 from nbhelpers.attribution.who import SlowRuns
 from nbhelpers.machine import doctor
 from nbhelpers.studies.program_study import ProgramStudy, program_from_options
-from nbhelpers.studies.program_study.summary import (
-    AGAIN,
-    COLUMNS,
-    SEEN,
-    next_command,
-    terminal_text,
-)
+from nbhelpers.studies.program_study.summary import COLUMNS, SEEN, next_command, terminal_text
 from nbhelpers.studies.program_study.took import Later, Took
 from nbhelpers.studies.program_study.verdicts import Verdict
 
@@ -98,13 +92,15 @@ def test_the_answer_has_the_name_of_the_headline_though_no_remedy_is_confirmed(
     )
     slow = SlowRuns(pd.Series([False, True]), True, "", 1.0)
     study = ProgramStudy(program_from_options("sleep 0.01"), tmp_path)
-    took = Took(slow, pd.DataFrame(), table, (0.1, 0.1), tested=Later("runnable", name, 54, 20, 20))
+    took = Took(
+        slow, pd.DataFrame(), table, (0.1, 0.1), tested=Later("runnable", name, 0.02, 20, 20)
+    )
     study.__dict__["took"] = took
     known = dict.fromkeys(["spread", "remedy", "anomaly", "proof", "cause"], CANNOT_TELL)
     known["who"] = "yes" if name else "no"
     study._found.update({about: Verdict("", word, "so") for about, word in known.items()})
     assert study.answer().answer == said and (said in study.headline()) == (part == "runnable")
-    again = "The first 20 traced runs name it, the next 20 again (e = 54)."
-    assert (f"{again} ({AGAIN}) Try" in study.headline()) == (part == "runnable")
+    again = "The first 20 traced runs name it, the next 20 again (p = 0.020)."
+    assert (f"{again} (seen again in other runs) Try" in study.headline()) == (part == "runnable")
     study._found["anomaly"] = Verdict("", "60 % of it", "so", 0.6, 0.52, 0.7)
     assert ("(replayed)" in study.headline()) == bool(name)

@@ -13,6 +13,7 @@ import pandas as pd
 
 from ...answers import CANNOT_TELL, LONGEST, Answer
 from ...attribution.replication import ENOUGH, fresh_evidence
+from ...attribution.who import CHANCE
 from ...errors import NoisebookError
 from ...files import write_json
 from ...measurement import rates
@@ -149,10 +150,10 @@ class ProgramStudy(Steps):
             else f"The runs differ by {percent(spread.value)} (n = {spread.n})"
         )
         if who.answer == "yes":
-            said = f"{self.took.slow.sentence()} {self.took.words()}"
-            later = self.took.later.sentence if self.took.later else ""
-            parts = [said, later, f"({self.grade()})", next_command(self.took, self.command)]
-            return " ".join(filter(None, parts))
+            said = (
+                f"{self.took.slow.sentence()} {self.took.words()} {self.took.later or ''}".strip()
+            )
+            return f"{said} ({self.grade()}) {next_command(self.took, self.command)}".strip()
         printed = self.took.printed if who.answer == "no" else ""
         return f"{differ}; {self._reason()}.{printed}"
 
@@ -173,7 +174,7 @@ class ProgramStudy(Steps):
         """
         best, later = self.took.best, self.took.later
         if later is not None:
-            return later.evidence >= ENOUGH
+            return later.p_value <= CHANCE
         if best is None or best["part"] != "counter" or self.missing("treatments"):
             return False
         fresh = rates(self.treatments.baseline)

@@ -14,7 +14,6 @@ from ...account import owned_ms
 from ...account.owners import SAME_CALLS
 from ...account.path import PROGRAM
 from ...attribution import slow_runs, who_took_it
-from ...attribution.replication import ENOUGH, comes_back
 from ...attribution.who import (
     ALIKE,
     CHANCE,
@@ -34,6 +33,7 @@ from ...attribution.who import (
 from ...measurement import consequences, rates
 from ...outcomes import Outcome
 from ...speed import read_speed
+from ...statistics.claims import p_text
 
 # counters of the program's own work: a slower CPU makes none of them larger
 _WORK = {
@@ -83,26 +83,22 @@ class Later(NamedTuple):
     ----------
     part, name
         As in the table of `nbhelpers.attribution.who_took_it`.
-    evidence
-        E-value of the later runs (`nbhelpers.attribution.replication.comes_back`).
+    p_value
+        As in the table, of this name alone and of the later runs.
     before, runs
         Earlier and later runs.
     """
 
     part: str
     name: str
-    evidence: float
+    p_value: float
     before: int
     runs: int
 
-    @property
-    def sentence(self) -> str:
-        """Whether they name it, too."""
-        again = "again" if self.evidence >= ENOUGH else "not beyond chance"
-        return (
-            f"The first {self.before} traced runs name it, the next {self.runs} {again} (e ="
-            f" {self.evidence:.3g})."
-        )
+    def __str__(self) -> str:
+        again = "again" if self.p_value <= CHANCE else "not beyond chance"
+        runs = f"The first {self.before} traced runs name it, the next {self.runs}"
+        return f"{runs} {again} (p {p_text(self.p_value)})."
 
 
 @dataclass(frozen=True)
@@ -280,17 +276,16 @@ def took_of(
         table = best_first(table, thresholds.explains)
     speed = _speed(traced.reset_index(), of_traced, folder / "speed", thresholds.chance)
     printed = _printed(runs, seed, thresholds.sure)
-    tested = _tested(traced["region_seconds"], lost_ms, seed, thresholds.explains)
-    user_s = _user_s(runs, slow.slow)
-    return Took(slow, lost_ms, table, user_s, printed, speed, thresholds, tested)
+    tested = _tested(traced["region_seconds"].sort_index(), lost_ms, seed, thresholds.explains)
+    return Took(slow, lost_ms, table, _user_s(runs, slow.slow), printed, speed, thresholds, tested)
 
 
 def _tested(seconds: pd.Series, lost_ms: pd.DataFrame, seed: int, explains: float) -> Later | None:
     """The best name of the earlier half of some runs, in the later half: of runs in turn, what
     passes by would be in both halves. The program itself has no test: it computes longer in any
-    longer run.
+    longer run. The rival is an e-value of ranks, as of counters: of names that strike 15 % of 40
+    runs it finds 18 % again, this p all but 5 % (simulated, n = 60).
     """
-    seconds = seconds.sort_index()
     half = len(seconds) // 2
     if half < FEWEST:
         return None
@@ -299,8 +294,8 @@ def _tested(seconds: pd.Series, lost_ms: pd.DataFrame, seed: int, explains: floa
     if names.empty or names.loc[0, "name"] in (PROGRAM, SAME_CALLS):
         return None
     part, name = names.loc[0, ["part", "name"]]
-    lost = lost_ms[part, name].reindex(later.index).fillna(0.0)
-    return Later(part, name, comes_back(lost, later, 1, seed=seed), half, len(later))
+    again = who_took_it(later, lost_ms[[(part, name)]], seed=seed, explains=0.0)
+    return Later(part, name, float(again.loc[0, "p_value"]), half, len(later))
 
 
 def _is_named(best: pd.Series, chance: float) -> bool:

@@ -149,8 +149,7 @@ def _who(steps: Steps) -> Verdict:
         p_value = f"p = {least:.3f}, " if least > chance else ""
         return _found("no", f"{said} {rest} {p_value}n = {runs}.{took.printed}", n=runs)
     p_value = f"p = {best['p_value']:.3f}, " if best["p_value"] <= chance else ""
-    later = f" {took.later.sentence}" if took.later else ""
-    sentence = f"{said} {took.words()} {p_value}n = {runs}.{later}"
+    sentence = f"{said} {took.words()} {p_value}n = {runs}. {took.later or ''}".strip()
     if best["part"] in NOT_OF_TRACE:
         return _found("yes", sentence, n=runs)
     share = float(best["explained_share"])
