@@ -30,7 +30,7 @@ MOST_BYTES = 2 << 30  # of a file of data, after unpacking: a damaged one must n
 # Bytes unpacked for one packed; our data have 3 to 20, and small files may be anything.
 MOST_RATIO, SMALL_BYTES = 50, 8 << 20
 MOST_YAML_BYTES = 256 << 10  # ours have up to 50 KiB
-MOST_YAML_DEPTH, MOST_YAML_WORD = 50, 10_000
+MOST_YAML_DEPTH = 50
 _CHUNK = 1 << 22
 _HARMLESS = 256 << 10  # bytes of JSON, which become some 20 times as many in memory
 _GZIP = b"\x1f\x8b"
@@ -243,12 +243,17 @@ def read_yaml(path: str | Path, what: str, fast: bool = False) -> Any:
 
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader) if fast else yaml.SafeLoader
     text = decoded(read_bytes(path, what, MOST_YAML_BYTES), path, what)
-    with refusing(f"the {what} is not YAML", path):
-        return load_yaml(text, loader, path, what)
+
+    def load() -> Any:
+        with refusing(f"the {what} is not YAML", path):
+            return load_yaml(text, loader, path, what)
+
+    return in_child(load, path, what, 16 * len(text))
 
 
 def load_yaml(text: str, loader_class: Any, path: str | Path, what: str) -> Any:
-    """The value of YAML that is small and has no aliases; errors of YAML stay as they are.
+    """The value of YAML, which whoever asked for it can walk: it is small, not deep, and has no
+    aliases. Errors of YAML stay as they are.
 
     Raises
     ------
@@ -265,10 +270,6 @@ def load_yaml(text: str, loader_class: Any, path: str | Path, what: str) -> Any:
             if isinstance(event, yaml.AliasEvent):
                 problem = f"the {what} has an alias (*{event.anchor}): write out what it stands for"
                 raise too_much(problem, path)
-            quoted = isinstance(event, yaml.ScalarEvent) and event.implicit[1]  # and without !!int
-            plain = "" if quoted else getattr(event, "value", "")
-            if len(plain) > MOST_YAML_WORD:  # 1:59:59:… is a number, which takes its square in time
-                raise too_much(f"the {what} has a word of {len(plain):,} letters", path)
             level += isinstance(event, yaml.CollectionStartEvent)
             level -= isinstance(event, yaml.CollectionEndEvent)
             if level > MOST_YAML_DEPTH:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from .artifact.unpack import checked_files, opened
+from .artifact.unpack import checked_files, looked_at
 from .errors import InputError, NoisebookError
 from .measurement.seal import FILES, broken_promises
 from .reading import read_json, refusing
@@ -105,8 +105,7 @@ def _judged(what: str, look: Callable[[Path], tuple[list[str], str]], path: Path
 
 
 def _artifact(path: Path) -> tuple[list[str], str]:
-    with opened(path) as source:
-        count = sum(1 for _ in checked_files(source))
+    count = looked_at(path, lambda source: sum(1 for _ in checked_files(source)))
     return [], f"{count} files, each with the SHA-256 that it was packed with"
 
 

@@ -20,7 +20,7 @@ import pyarrow
 import pytest
 from pyarrow import parquet
 
-from nbhelpers.artifact.unpack import checked_files, opened
+from nbhelpers.artifact.unpack import checked_files, looked_at
 from nbhelpers.errors import NoisebookError
 from nbhelpers.measurement.other_tools import read_benchmark
 from nbhelpers.mpi._records import HEADER_BYTES, read_rank
@@ -29,6 +29,7 @@ from nbhelpers.reading import read_csv, read_json, read_parquet, read_yaml
 from nbhelpers.records import read as read_records
 from nbhelpers.simulation.goal import read_goal
 from nbhelpers.speed.samples import content_of
+from nbhelpers.tracing.detours import read_detours_run
 from nbhelpers.tracing.netgauge import read_netgauge
 from nbhelpers.tracing.osnoise import read_osnoise
 from nbhelpers.tracing.text import read_text
@@ -91,8 +92,12 @@ def linked(archive: zipfile.ZipFile) -> None:
 
 
 def whole(path: Path) -> None:
-    with opened(path) as source:
-        list(checked_files(source))
+    looked_at(path, lambda source: sum(1 for _ in checked_files(source)))
+
+
+def padded_lists() -> bytes:
+    """Lists that pack as little as our data do."""
+    return packed(b'["' + PADDING + b'"' + b",[]" * 12_000_000 + b"]\n")
 
 
 def speed(header: dict) -> bytes:
@@ -122,14 +127,10 @@ BOMBS: dict[str, tuple[Callable, str, Callable[[], bytes]]] = {
         YAML,
         lambda: "\n".join(["a0: &a0 [x, x]"] + [f"a{n}: [*a{n - 1}]" for n in range(40)]).encode(),
     ),
-    "deep YAML": (list_of, YAML, lambda: b"? " * 1_000_000),
-    "many values": (fast_list_of, YAML, lambda: b"- a\n" * 900_000),
-    "sixty times sixty": (
-        fast_list_of,
-        YAML,
-        lambda: b"a: 1" + b":1" * 1_000_000,
-    ),
-    "many digits": (list_of, YAML, lambda: b"a: " + b"7" * 4_000_000),
+    "deep YAML": (list_of, YAML, lambda: b"? " * 100_000),
+    "many values": (fast_list_of, YAML, lambda: b"- a\n" * 60_000),
+    "sixty times sixty": (fast_list_of, YAML, lambda: b"a: 1" + b":1" * 100_000),
+    "many digits": (list_of, YAML, lambda: b"a: " + b"7" * 200_000),
     "many columns": (read_csv, CSV, lambda: packed(b"a," * 4_000_000)),
     "many cells": (read_csv, CSV, lambda: packed(b"a\n" + b"1e9\n" * 12_000_000)),
     "an open quote": (read_csv, CSV, lambda: b'a\n"' + b"x\n" * 4_000_000),
@@ -153,6 +154,11 @@ BOMBS: dict[str, tuple[Callable, str, Callable[[], bytes]]] = {
         whole,
         ZIP,
         lambda: study(lambda zip: None, b'{"@graph": [' + b"[]," * 15_000_000),
+    ),
+    "one id, many times": (
+        whole,
+        ZIP,
+        lambda: study(lambda zip: None, b'{"@graph": [' + b'{"@id": "a", "sha256": "b"},' * 100_000 + b"{}]}"),
     ),
     "a size that lies": (
         whole,
@@ -198,11 +204,10 @@ BOMBS: dict[str, tuple[Callable, str, Callable[[], bytes]]] = {
             + b"\n"
         ),
     ),
-    "padded lists": (
-        read_json,
-        JSON,
-        lambda: packed(b'["' + PADDING + b'"' + b",[]" * 12_000_000 + b"]"),
-    ),
+    "padded lists": (read_json, JSON, padded_lists),
+    "a padded header, tracepoints": (read_recording, ".gz", padded_lists),
+    "a padded header, detours": (read_detours_run, ".gz", padded_lists),
+    "a padded header, speed": (content_of, ".gz", padded_lists),
     "padded records": (
         read_records,
         ".jsonl.gz",

@@ -23,10 +23,10 @@ EXPLAINED = {
     "reading.py": "the bounded readers themselves",
     "artifact/crate.py zipfile.ZipFile": "writes",
     "artifact/names.py gzip.decompress": "what we packed, of a campaign that was read before",
-    "artifact/unpack.py zipfile.ZipFile": "bounds each entry and their sum itself",
+    "artifact/unpack.py zipfile.ZipFile": "in a child, and it bounds what is written",
     "machine/description.py gzip.decompress": "the kernel's own configuration",
     "machine/guardian.py json.load": "our own journal, whose owner is checked",
-    "simulation/goal.py gzip.open": "piece by piece, and it bounds what that unpacks itself",
+    "simulation/goal.py gzip.open": "in a child, piece by piece",
     "tracing/netgauge.py pd.read_csv": "text that was read before",
 }
 

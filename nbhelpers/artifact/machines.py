@@ -18,8 +18,8 @@ from ..measurement import finished, recorded_runs, series
 from ..places import is_installed, results, shipped
 from ..reading import read_json, refusing
 from ..study import Study
-from .crate import MANIFEST
-from .unpack import checked_files, metadata, opened
+from .crate import MANIFEST, METADATA
+from .unpack import Source, checked_files, content, looked_at
 
 _MACHINE = "00-machine/machine.json"
 _FACTS = ("cpu_model", "cores", "virtualisation", "kernel", "compiler")
@@ -139,14 +139,17 @@ def open_study(path: str | Path) -> MachineStudy:
     path = Path(path)
     if path.is_dir():
         return _study(path)
-    with opened(path) as source:
-        digest = hashlib.sha256(metadata(source)).hexdigest()
-        folder = results() / "compared" / digest[:16] / path.stem
-        if not (folder / MANIFEST).exists():  # it is written last
-            files = dict(checked_files(source, _READ))
-            for name in sorted(files, key=lambda name: name == MANIFEST):
-                write_atomically(folder / name, files[name])
-    return _study(folder)
+    return _study(looked_at(path, _unpacked))
+
+
+def _unpacked(source: Source) -> Path:
+    digest = hashlib.sha256(content(source, METADATA)).hexdigest()
+    folder = results() / "compared" / digest[:16] / Path(str(source.filename)).stem
+    if not (folder / MANIFEST).exists():  # it is written last
+        files = dict(checked_files(source, _READ))
+        for name in sorted(files, key=lambda name: name == MANIFEST):
+            write_atomically(folder / name, files[name])
+    return folder
 
 
 def _study(folder: Path) -> MachineStudy:

@@ -80,6 +80,7 @@ def read_rank(path: Path) -> RankTrace:
     InputError
         It is no such file, or it ends within its header.
     """
+    # records are as large in memory as on disk: no child reads them
     content = read_bytes(path, "trace of MPI calls")
     if len(content) < HEADER_BYTES or content[: len(MAGIC)] != MAGIC:
         raise InputError(

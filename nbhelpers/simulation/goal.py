@@ -3,31 +3,30 @@ written, and the reference's binary, read.
 
 Owns what is done with files; the grammar is in simulator_c/goal_text.c, the messages in
 data/knowledge/goal.yml. A text is read as a stream: next to the schedule itself, only a piece of it
-and the labels of one rank are in memory.
+and the labels of one rank are in memory. Above 256 KiB, and packed, a child reads it.
 """
 
 import gzip
 import lzma
 import mmap
 import os
-import tempfile
 import zlib
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from ..errors import InputError
 from ..files import written
 from ..places import shipped
-from ..reading import MOST_RATIO, open_regular, pieces, read_yaml
+from ..reading import MOST_BYTES, in_child, open_regular, pieces, read_yaml
 from ._goal_arrays import schedule_of
 from ._simulator import ffi, lib
 from .schedule import CALC, RECV, SEND, Schedule, ScheduleError
 
 KNOWLEDGE = shipped() / "data" / "knowledge" / "goal.yml"  # with the grammar, not a user's
-_SMALL_BYTES = 64 << 20  # of a packed one, at any size
-_MOST_BYTES = 1 << 40  # it is read piece by piece or mapped; of a packed one see `read_goal`
+_MOST_BYTES = 1 << 40  # it is read piece by piece or mapped, and what grows is read by a child
 _PACKERS: dict[bytes, Callable[..., Any]] = {  # by the first bytes of a file
     b"\x1f\x8b": gzip.open,
     b"\xfd7": lzma.open,
@@ -66,27 +65,24 @@ def read_goal(path: str | Path) -> Schedule:
         that do not exist, ranks without a block, negative or too large numbers, cycles of
         dependencies, anything unexpected, files that are cut off or damaged.
     InputError
-        The file cannot be read; or a packed one becomes larger than 64 MiB and 50 times its size.
+        The file cannot be read, or takes too much (see `reading.in_child`).
 
     Examples
     --------
+    >>> from tempfile import TemporaryDirectory
     >>> from nbhelpers.simulation import patterns
-    >>> with tempfile.TemporaryDirectory() as folder:
+    >>> with TemporaryDirectory() as folder:
     ...     read_goal(write_goal(patterns.barrier(8), Path(folder) / "barrier.goal.gz")).messages
     24
     """
     path = Path(path)
     try:
-        with open_regular(path, "schedule", _MOST_BYTES) as buffered:
-            file = buffered.raw  # type: ignore[attr-defined]
+        with open_regular(path, "schedule", _MOST_BYTES) as file:
             unpack = _PACKERS.get(file.read(2))
             size = file.seek(0, os.SEEK_END)
-            most = max(MOST_RATIO * size, _SMALL_BYTES) if unpack else _MOST_BYTES
             file.seek(0)
-            with (
-                unpack(file, "rb") if unpack else open(file.fileno(), "rb", closefd=False)
-            ) as content:
-                return _read(content, path, most)
+            read = partial(_read, unpack(file, "rb") if unpack else file, path, unpack is None)
+            return in_child(read, path, "schedule", size if unpack is None else MOST_BYTES)
     except OSError as error:
         raise InputError(f"cannot read the file: {error.strerror or error}", where=path) from None
     except (EOFError, zlib.error, lzma.LZMAError):
@@ -95,18 +91,19 @@ def read_goal(path: str | Path) -> Schedule:
         ) from None
 
 
-def _read(content: Any, path: Path, most: int) -> Schedule:
+def _read(content: Any, path: Path, is_plain: bool) -> Schedule:
     reader = ffi.gc(lib.nb_goal_open(), lib.nb_goal_close)
     if reader == ffi.NULL:
         raise MemoryError(path)
     head = content.read(8)
-    following = pieces(content, path, "schedule", most)
+    following = pieces(content, path, "schedule", _MOST_BYTES)
     if head not in _MAGICS:
         problem = _read_text(reader, head, following)
-    elif most == _MOST_BYTES:
-        problem = _read_mapped(reader, content)
+    elif is_plain:
+        with mmap.mmap(content.fileno(), 0, access=mmap.ACCESS_READ) as data:
+            problem = _read_binary(reader, data)
     else:
-        problem = _read_unpacked(reader, head, following)
+        problem = _read_binary(reader, b"".join([head, *following]))
     columns = lib.nb_goal_columns(reader)
     if problem:
         raise _refusal(_PROBLEM_NAMES[problem], path, lib.nb_goal_error(reader), columns.ranks)
@@ -134,20 +131,9 @@ def _read_text(reader: Any, head: bytes, following: Iterator[bytes]) -> int:
     return lib.nb_goal_finish(reader)
 
 
-def _read_unpacked(reader: Any, head: bytes, following: Iterator[bytes]) -> int:
-    """A packed binary is unpacked to an unnamed file first."""
-    with tempfile.TemporaryFile() as unpacked:
-        unpacked.writelines(chain([head], following))
-        unpacked.flush()
-        return _read_mapped(reader, unpacked)
-
-
-def _read_mapped(reader: Any, file: BinaryIO) -> int:
-    """Binaries are mapped, since their ranks may lie anywhere."""
-    with (
-        mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data,
-        ffi.from_buffer("uint8_t[]", data) as memory,
-    ):
+def _read_binary(reader: Any, data: Any) -> int:
+    """Ranks of a binary may lie anywhere in it: it is mapped, or unpacked whole."""
+    with ffi.from_buffer("uint8_t[]", data) as memory:
         return lib.nb_goal_read_binary(reader, memory, len(data))
 
 

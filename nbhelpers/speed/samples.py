@@ -5,6 +5,7 @@ Owns the format of the file of a run, which also has the marks of its threads.
 
 import gzip
 import json
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,7 @@ import pandas as pd
 
 from ..errors import InputError
 from ..files import write_atomically
-from ..reading import parsed_json, read_bytes
+from ..reading import in_child, parsed_json, read_bytes
 
 FORMAT = "noisebook speed 3"
 KINDS = ("latency", "throughput", "memory")
@@ -135,7 +136,12 @@ def content_of(path: Path) -> tuple[dict, np.ndarray, np.ndarray, np.ndarray]:
     InputError
         The file is missing or damaged.
     """
-    line, _, body = read_bytes(path, "samples of speed").partition(b"\n")
+    content = read_bytes(path, "samples of speed")
+    return in_child(partial(_parts, content, path), path, "samples of speed", len(content))
+
+
+def _parts(content: bytes, path: Path) -> tuple[dict, np.ndarray, np.ndarray, np.ndarray]:
+    line, _, body = content.partition(b"\n")
     header = parsed_json(line, path, "samples of speed")
     try:
         if header["format"] != FORMAT:

@@ -7,6 +7,7 @@ Owns the loop's file format. It needs no privilege; it shows when and for how lo
 import subprocess
 import tempfile
 from collections.abc import Collection
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ import pandas as pd
 
 from ..errors import InputError, LostEvents, RunError
 from ..measurement import Attachment
+from ..reading import in_child
 from ..workloads import Workload, binary_folder, program_path
 from ._files import damaged, header_integer, header_line, parse_header, read_trace, write_trace
 from ._table import LARGEST_NS, clip_to_window, hardware_events
@@ -260,6 +262,10 @@ def read_detours_run(path: str | Path) -> pd.DataFrame:
         A damaged file, or one of another kind.
     """
     content = read_trace(path)
+    return in_child(partial(_detours_run, content, path), path, "trace", len(content))
+
+
+def _detours_run(content: bytes, path: str | Path) -> pd.DataFrame:
     line, _, body = content.partition(b"\n")
     header = parse_header(line, FORMAT, path)
     loop, threads, detours = _parse(body, path)

@@ -4,12 +4,14 @@ A file is gzip: one line of JSON (formats, clock, process ids, the timed region,
 account of each buffer), then the pages of every CPU's ring buffer as the kernel gave them.
 """
 
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 from ..errors import InputError
+from ..reading import in_child
 from ._files import (
     checked_window,
     damaged,
@@ -123,6 +125,10 @@ def read_recording(path: str | Path) -> tuple[dict, pd.DataFrame]:
         The recording has losses, or is damaged; see `read_tracepoints`.
     """
     content = read_trace(path)
+    return in_child(partial(_recording, content, path), path, "trace", len(content))
+
+
+def _recording(content: bytes, path: str | Path) -> tuple[dict, pd.DataFrame]:
     line, _, body = content.partition(b"\n")
     header = parse_header(line, FORMAT, path)
     refuse_recorded_loss(header, path)

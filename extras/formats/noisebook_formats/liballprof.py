@@ -13,13 +13,14 @@ import tempfile
 import zlib
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 import pandas as pd
 
 from nbhelpers.errors import InputError
 from nbhelpers.mpi import KINDS, NUMBERS, Calls
-from nbhelpers.reading import MOST_BYTES, open_regular, read_bytes
+from nbhelpers.reading import MOST_BYTES, in_child, open_regular, read_bytes
 from nbhelpers.simulation.traces.calls import NOBODY
 
 _PAIR = "buffer count type buffer rcount rtype"  # what is sent, and what received
@@ -99,20 +100,24 @@ def unpack(archive: str | Path, folder: Path) -> None:
     """
     try:
         open_regular(archive, "archive").close()
-        left = MOST_BYTES
-        with tarfile.open(archive) as opened:
-            for member in opened:
-                left -= member.size
-                if left < 0:
-                    raise tarfile.TarError(f"it would have more than {MOST_BYTES:,} bytes")
-                if member.isfile() and (content := opened.extractfile(member)):
-                    (folder / Path(member.name).name).write_bytes(content.read())
+        in_child(partial(_unpack, archive, folder), archive, "archive")
     except (tarfile.TarError, EOFError, OSError, lzma.LZMAError, zlib.error) as error:
         raise InputError(
             f"this archive can't be read: {error}",
             where=archive,
             fix="copy it again, or unpack it by hand and give the folder",
         ) from None
+
+
+def _unpack(archive: str | Path, folder: Path) -> None:
+    left = MOST_BYTES  # the limits of the child do not hold for a disk
+    with tarfile.open(archive) as opened:
+        for member in opened:
+            left -= member.size
+            if left < 0:
+                raise tarfile.TarError(f"it would have more than {MOST_BYTES:,} bytes")
+            if member.isfile() and (content := opened.extractfile(member)):
+                (folder / Path(member.name).name).write_bytes(content.read())
 
 
 def _files(paths: str | Path | Sequence[str | Path]) -> list[Path]:
