@@ -55,42 +55,32 @@ pid_t asker;
 
 /* ---- rights ---------------------------------------------------------------------------------- */
 
-static int set_capabilities(uint64_t permitted, uint64_t effective)
+static struct __user_cap_header_struct version = {.version = _LINUX_CAPABILITY_VERSION_3};
+static uint64_t permitted;
+
+/* Of the permitted rights these come into effect; 0 or -errno. */
+static int take_rights(uint64_t capabilities)
 {
-    struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
     struct __user_cap_data_struct data[2];
     for (int i = 0; i < 2; i++)
         data[i] = (struct __user_cap_data_struct){
             .permitted = (uint32_t)(permitted >> (32 * i)),
-            .effective = (uint32_t)(effective >> (32 * i))
+            .effective = (uint32_t)((capabilities & permitted) >> (32 * i))
         };
-    return syscall(SYS_capset, &head, data) ? -errno : 0;
+    return syscall(SYS_capset, &version, data) ? -errno : 0;
 }
-
-static uint64_t permitted_now(void)
-{
-    struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
-    struct __user_cap_data_struct data[2] = {0};
-    if (syscall(SYS_capget, &head, data))
-        return 0;
-    return data[0].permitted | (uint64_t)data[1].permitted << 32;
-}
-
-static uint64_t permitted;
 
 int with_rights(uint64_t capabilities, bool as_root)
 {
-    if (set_capabilities(permitted, (capabilities | BIT(CAP_SETUID)) & permitted))
+    if (take_rights(capabilities | BIT(CAP_SETUID)) ||
+        (as_root && setresuid((uid_t)-1, 0, (uid_t)-1)))
         return -EPERM;
-    if (as_root && setresuid((uid_t)-1, 0, (uid_t)-1))
-        return -EPERM;
-    return set_capabilities(permitted, capabilities & permitted);
+    return take_rights(capabilities);
 }
 
 void without_rights(void)
 {
-    if (set_capabilities(permitted, BIT(CAP_SETUID) & permitted) ||
-        setresuid((uid_t)-1, user, (uid_t)-1) || set_capabilities(permitted, 0) ||
+    if (take_rights(BIT(CAP_SETUID)) || setresuid((uid_t)-1, user, (uid_t)-1) || take_rights(0) ||
         geteuid() != user)
         _exit(3);
 }
@@ -99,17 +89,19 @@ void without_rights(void)
  */
 static int settle(const struct ucred *peer)
 {
+    struct __user_cap_data_struct data[2];
     user = peer->uid;
     asker = peer->pid;
-    permitted = permitted_now() & OUR_RIGHTS;
-    if (prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0) || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
+    if (syscall(SYS_capget, &version, data) || prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0) ||
+        prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
         return -errno;
+    permitted = (data[0].permitted | (uint64_t)data[1].permitted << 32) & OUR_RIGHTS;
     if (getuid() == 0 && user != 0 &&
         (setresgid(peer->gid, peer->gid, peer->gid) || syscall(SYS_setgroups, 0, NULL)))
         return -errno;
     if (getuid() != user && setresuid(user, user, user))
         return -errno;
-    return set_capabilities(permitted, 0);
+    return take_rights(0);
 }
 
 /* ---- what a request says --------------------------------------------------------------------- */

@@ -53,7 +53,5 @@ int confine(void)
         IF(BPF_JSET, PROT_EXEC, 0, 1), END, ALLOW
     };
     const struct sock_fprog program = {.len = sizeof filter / sizeof *filter, .filter = filter};
-    if (MACHINE && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program))
-        return -errno;
-    return 0;
+    return MACHINE && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) ? -errno : 0;
 }

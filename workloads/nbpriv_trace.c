@@ -36,9 +36,11 @@ static char held[MOST_INSTANCES][NAME_BYTES]; /* locked by the descriptors from 
 static const char *flag_before; /* how osnoise was before this helper set it; NULL: not set */
 
 /* tracefs where it is mounted; else a mount of our own that is attached nowhere (Linux 5.2). */
-static int open_tracefs(void)
+int enter_tracefs(void)
 {
     struct statfs where;
+    if (with_rights(BIT(CAP_SYS_ADMIN) | BIT(CAP_CHOWN), true))
+        return -EPERM;
     const int there = open("/sys/kernel/tracing", O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (there >= 0 && !fstatfs(there, &where) && where.f_type == TRACEFS_MAGIC)
         return there;
@@ -47,11 +49,6 @@ static int open_tracefs(void)
         return -errno;
     const int fd = (int)syscall(SYS_fsmount, context, 1, 0);
     return fd < 0 ? -errno : fd;
-}
-
-int enter_tracefs(void)
-{
-    return with_rights(BIT(CAP_SYS_ADMIN) | BIT(CAP_CHOWN), true) ? -EPERM : open_tracefs();
 }
 
 static const char *path_of(const char *name)
@@ -88,10 +85,8 @@ static int remove_instance(int tracefs, const char *name)
 
 static int show(int folder, const char *name, mode_t mode)
 {
-    if (fchmodat(folder, name, mode, 0) ||
-        fchownat(folder, name, user, (gid_t)-1, AT_SYMLINK_NOFOLLOW))
-        return -errno;
-    return 0;
+    const int error = fchmodat(folder, name, mode, 0);
+    return error || fchownat(folder, name, user, (gid_t)-1, AT_SYMLINK_NOFOLLOW) ? -errno : 0;
 }
 
 /* A folder, and below it what a recording is read from. */

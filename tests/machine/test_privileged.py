@@ -334,10 +334,7 @@ def test_what_is_no_request_is_refused(program: Path) -> None:
     settings_before = [Path(path).read_text() for path in (STAT_INTERVAL, WRITEBACK)]
 
     def send() -> list[str]:
-        ours, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        helper = subprocess.Popen([str(program)], stdin=its)
-        its.close()
-        ours.settimeout(10)
+        ours, helper = raw_helper([str(program)])
         answers = []
         for message in (*MALFORMED[1:], *_mutants(3000)):
             ours.send(message)
