@@ -15,6 +15,7 @@ from nbhelpers.errors import InputError
 from nbhelpers.files import write_atomically
 from nbhelpers.measurement import Attachment, Campaign, Cell, measure
 from nbhelpers.reading import read_json
+from nbhelpers.records import SEAL
 from nbhelpers.stages import MANIFEST, STUDY, _changed_files, _promise, whole_digests
 from nbhelpers.verify import DAMAGED, WHOLE, examine, report
 from nbhelpers.workloads import program
@@ -152,16 +153,18 @@ def wrong(study: Path) -> dict[tuple[str, str], str]:
     return {(one.what, one.state): one.found for one in examine(study) if one.state != WHOLE}
 
 
-def test_any_changed_bit_of_any_file_of_a_study_is_found(study: Path) -> None:
-    draw = random.Random(1)
-    assert not wrong(study)
-    for path in (one for one in study.rglob("*") if one.is_file() and one.stat().st_size):
+@pytest.mark.parametrize("lone", [False, True])
+def test_any_changed_bit_of_any_file_is_found(study: Path, campaign: Path, lone: bool) -> None:
+    """Of a study by its manifest; of a lone campaign, whose seal is no data, by its seal."""
+    draw, folder = random.Random(1), campaign if lone else study
+    assert not wrong(folder)
+    for path in (one for one in folder.rglob("*") if one.is_file() and one.stat().st_size):
         before = path.read_bytes()
         for _ in range(2):
             changed = bytearray(before)
             changed[draw.randrange(len(changed))] ^= 1 << draw.randrange(8)
             path.write_bytes(changed)
-            assert wrong(study), path
+            assert wrong(folder) or path == campaign / SEAL, path
         path.write_bytes(before)
 
 

@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from .child import SETTING, VALUE
-from .matrix import Outcome, count, not_tried, ours, place_of, settings_now, stepping_clock
+from .matrix import RUNS, Harness, Outcome, count, judge, not_tried, ours, place_of, settings_now
 from .matrix import kinds as all_kinds
+from .matrix import stepping_clock
 from .nth import preloaded
 
 pytestmark = [
@@ -55,6 +56,23 @@ def test_what_is_left_would_be_counted() -> None:
             left.wait()
     assert (outcome.processes, outcome.settings, outcome.files) == (1, 1, 2)
     assert outcome.bad >= 4
+
+
+def test_a_run_that_is_lost_would_be_counted() -> None:
+    with place_of(random.Random(1)) as place:
+        harness = Harness(place, place.command("plain"))
+        harness.end()
+        path = place.folder / "data/runs.jsonl"
+        path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:-1]))
+        judge(place, harness, outcome := Outcome())
+        harness.close()
+    assert (outcome.acknowledged, outcome.lost) == (RUNS, 1)
+
+
+@pytest.mark.skipif("power cut of records" not in all_kinds(), reason="no disk can be mounted here")
+def test_records_that_are_not_forced_to_disk_would_be_counted(monkeypatch) -> None:
+    monkeypatch.setattr(os, "fsync", lambda handle: None)
+    assert all_kinds()["power cut of records"](random.Random(7)).lost
 
 
 @pytest.mark.timeout(120)
