@@ -23,14 +23,12 @@ from ..study import adopted_profile_file, shared_file
 from .crate import FORMAT, MANIFEST, METADATA
 
 _MOST_ZIP = 1 << 40
-# What is written for one byte packed; texts have 3 to 20. The child's limits do not hold for a disk.
+# What is written for one byte packed, which the child's limits do not bound; texts have 3 to 20.
 _MOST_RATIO, _ALWAYS_FINE = 100, 64 << 20
 _NO_ARTIFACT = "a zip of make artifact is expected, not unpacked, as in make paper DATA=PATH.zip"
 _COPY_AGAIN = "copy it again from where it came; unzip -t says whether a zip is whole"
 _ASK = "nothing was unpacked; ask who sent it for another: make artifact writes none such"
-_opening = partial(
-    refusing, "cannot read it as a whole zip", fix=f"{_NO_ARTIFACT}; {_COPY_AGAIN}"
-)
+_opening = partial(refusing, "cannot read it as a whole zip", fix=f"{_NO_ARTIFACT}; {_COPY_AGAIN}")
 Source = zipfile.ZipFile  # a shared study, open
 
 

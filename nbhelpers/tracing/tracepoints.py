@@ -125,7 +125,8 @@ def read_recording(path: str | Path) -> tuple[dict, pd.DataFrame]:
         The recording has losses, or is damaged; see `read_tracepoints`.
     """
     content = read_trace(path)
-    return in_child(partial(_recording, content, path), path, "trace", len(content))
+    grows = 2 * len(content)  # its table takes 10 to 20 times as much
+    return in_child(partial(_recording, content, path), path, "trace", grows)
 
 
 def _recording(content: bytes, path: str | Path) -> tuple[dict, pd.DataFrame]:
