@@ -39,6 +39,7 @@ from nbhelpers.verify import examine
 MOST_KIB = 300_000
 ZEROS = bytes(80_000_000)
 PADDING = random.Random(1).randbytes(750_000).hex().encode()  # packs to a half
+MANIFEST = b'{"format": "noisebook artifact 1"}'
 LISTED = b'{"@id": "a", "sha256": "b"},' * 100_000 + b"{}]}"
 packed = functools.partial(gzip.compress, compresslevel=1)
 list_of = functools.partial(read_yaml, what="list")
@@ -68,10 +69,19 @@ def study(change: Callable[[zipfile.ZipFile], object], listed: bytes = b"") -> b
     """A zip as of `make artifact`, with something more in it."""
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("artifact.json", '{"format": "noisebook artifact 1"}')
+        archive.writestr("artifact.json", MANIFEST)
         archive.writestr("ro-crate-metadata.json", listed or b'{"@graph": []}')
         change(archive)
     return file.getvalue()
+
+
+def holding(content: bytes) -> bytes:
+    return study(lambda archive: archive.writestr("data/a", content))
+
+
+def listing(text: bytes) -> bytes:
+    """One whose list of files begins so."""
+    return study(lambda archive: None, b'{"@graph": [' + text)
 
 
 def again_and_again(archive: zipfile.ZipFile) -> None:
@@ -144,24 +154,12 @@ BOMBS: dict[str, tuple[Callable, str, Callable[[], bytes]]] = {
     "one number": (read_parquet, PARQUET, lambda: table(a=np.zeros(20_000_000, "int64"))),
     "nothing": (read_parquet, PARQUET, lambda: table(a=pyarrow.nulls(20_000_000))),
     "deep Parquet": (read_parquet, PARQUET, lambda: table(a=deep(60))),
-    "wide Parquet": (
-        read_parquet,
-        PARQUET,
-        lambda: table(**{f"a{number}": [1] for number in range(1000)}),
-    ),
-    "zeros in a zip": (examine, ZIP, lambda: study(lambda zip: zip.writestr("data/a", ZEROS))),
+    "wide Parquet": (read_parquet, PARQUET, lambda: table(**{f"a{n}": [1] for n in range(1000)})),
+    "zeros in a zip": (examine, ZIP, lambda: holding(ZEROS)),
     "one file, many names": (whole, ZIP, lambda: study(again_and_again)),
-    "a list of files": (
-        whole,
-        ZIP,
-        lambda: study(lambda zip: None, b'{"@graph": [' + b"[]," * 15_000_000),
-    ),
-    "one id, many times": (whole, ZIP, lambda: study(lambda zip: None, b'{"@graph": [' + LISTED)),
-    "a size that lies": (
-        whole,
-        ZIP,
-        lambda: lying(study(lambda zip: zip.writestr("data/a", ZEROS))),
-    ),
+    "a list of files": (whole, ZIP, lambda: listing(b"[]," * 15_000_000)),
+    "one id, many times": (whole, ZIP, lambda: listing(LISTED)),
+    "a size that lies": (whole, ZIP, lambda: lying(holding(ZEROS))),
     "outside": (whole, ZIP, lambda: study(lambda zip: zip.writestr("../../a", "x"))),
     "a link": (whole, ZIP, lambda: study(linked)),
     "many ranks": (read_goal, ".goal", lambda: b"num_ranks 2000000000\nrank 0 {\n}\n"),
@@ -205,11 +203,7 @@ BOMBS: dict[str, tuple[Callable, str, Callable[[], bytes]]] = {
     "a padded header, tracepoints": (read_recording, ".gz", padded_lists),
     "a padded header, detours": (read_detours_run, ".gz", padded_lists),
     "a padded header, speed": (content_of, ".gz", padded_lists),
-    "padded records": (
-        read_records,
-        ".jsonl.gz",
-        lambda: packed(PADDING + b"\n{}" * 12_000_000),
-    ),
+    "padded records": (read_records, ".jsonl.gz", lambda: packed(PADDING + b"\n{}" * 12_000_000)),
     "runs of one letter": (
         read_benchmark,
         JSON,

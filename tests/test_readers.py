@@ -1,7 +1,6 @@
 """Every reader of a file from outside: a damaged or hostile one is read, or refused in words."""
 
 import gzip
-import json
 import os
 import struct
 from hashlib import sha256
@@ -27,7 +26,7 @@ from nbhelpers.tracing.text import read_text
 from nbhelpers.workbench.recorded import runs_of
 from nbhelpers.workloads.description import read_description
 
-from .test_bombs import study, whole
+from .test_bombs import MANIFEST, listing, whole
 
 _TABLE = pd.DataFrame({"seconds": [1.0, 2.0, 4.0], "count": [1, 2, 3]})
 _CSV = _TABLE.to_csv(index=False).encode()
@@ -45,9 +44,8 @@ _LTTNG = b'[1.000000001] h irq_handler_entry: { cpu_id = 0 }, { irq = 7, name = 
 _HYPERFINE = b'{"results": [{"command": "a", "times": [0.5, 0.25], "exit_codes": [0, 1]}]}'
 _PYPERF = b'{"benchmarks": [{"metadata": {"name": "a"}, "runs": [{"values": [0.5, 0.25]}]}]}'
 _GOOGLE = b'{"context": {}, "benchmarks": [{"name": "a", "real_time": 5, "cpu_time": 4}]}'
-_FILES = {"artifact.json": b'{"format": "noisebook artifact 1"}', "data/a": b"a"}
-_LISTED = [{"@id": name, "sha256": sha256(text).hexdigest()} for name, text in _FILES.items()]
-_ZIP = study(lambda zip: zip.writestr("data/a", "a"), json.dumps({"@graph": _LISTED}).encode())
+_DIGEST = sha256(MANIFEST).hexdigest().encode()
+_ZIP = listing(b'{"@id": "artifact.json", "sha256": "%s"}]}' % _DIGEST)
 READERS = {
     "yaml": (lambda path: read_yaml(path, "list", fast=True), ".yml", b"a: [1, 2]\nb: {c: 3}\n"),
     "json": (read_json, ".json", b'{"a": [1, 2.5], "b": {"c": "d"}}'),

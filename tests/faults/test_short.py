@@ -9,19 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from . import matrix
 from .child import SETTING, VALUE
-from .matrix import (
-    RUNS,
-    Harness,
-    Outcome,
-    count,
-    judge,
-    not_tried,
-    ours,
-    place_of,
-    settings_now,
-    stepping_clock,
-)
+from .matrix import Outcome, count, not_tried, ours, place_of, settings_now, stepping_clock
 from .matrix import kinds as all_kinds
 from .nth import preloaded
 
@@ -70,13 +60,13 @@ def test_what_is_left_would_be_counted() -> None:
 
 def test_a_run_that_is_lost_would_be_counted() -> None:
     with place_of(random.Random(1)) as place:
-        harness = Harness(place, place.command("plain"))
+        harness = matrix.Harness(place, place.command("plain"))
         harness.end()
         path = place.folder / "data/runs.jsonl"
         path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:-1]))
-        judge(place, harness, outcome := Outcome())
+        matrix.judge(place, harness, outcome := Outcome())
         harness.close()
-    assert (outcome.acknowledged, outcome.lost) == (RUNS, 1)
+    assert (outcome.acknowledged, outcome.lost) == (matrix.RUNS, 1)
 
 
 def test_records_that_are_not_forced_to_disk_would_be_counted(monkeypatch) -> None:

@@ -5,12 +5,10 @@ the rank's own clock; the fields are the call's arguments in order. The format t
 members of communicators nor what came of a test.
 """
 
-import lzma
 import math
 import re
 import tarfile
 import tempfile
-import zlib
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -20,7 +18,7 @@ import pandas as pd
 
 from nbhelpers.errors import InputError
 from nbhelpers.mpi import KINDS, NUMBERS, Calls
-from nbhelpers.reading import MOST_BYTES, in_child, open_regular, read_bytes
+from nbhelpers.reading import MOST_BYTES, in_child, open_regular, read_bytes, refusing
 from nbhelpers.simulation.traces.calls import NOBODY
 
 _PAIR = "buffer count type buffer rcount rtype"  # what is sent, and what received
@@ -98,15 +96,10 @@ def unpack(archive: str | Path, folder: Path) -> None:
     InputError
         It is no such archive, or cut short.
     """
-    try:
+    fix = "copy it again, or unpack it by hand and give the folder"
+    with refusing("this archive can't be read", archive, fix):
         open_regular(archive, "archive").close()
         in_child(partial(_unpack, archive, folder), archive, "archive")
-    except (tarfile.TarError, EOFError, OSError, lzma.LZMAError, zlib.error) as error:
-        raise InputError(
-            f"this archive can't be read: {error}",
-            where=archive,
-            fix="copy it again, or unpack it by hand and give the folder",
-        ) from None
 
 
 def _unpack(archive: str | Path, folder: Path) -> None:
