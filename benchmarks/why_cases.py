@@ -11,6 +11,14 @@ anything at a grade: in a control each such name is false. --rivals RUNS runs hy
 `perf sched timehist` on the same case, so many runs each, as far as they are on the PATH: whether
 what they print holds the culprit's name. As root; forty cases of a minute each, so leave the
 machine alone. What is not installed is left out with the reason.
+
+Found with nothing beside (--budget 60 --rivals 40 --seed 501, ten programs, an Intel Xeon, two
+shared virtual CPUs that were up to 25 % slower at times by themselves): the culprit is named in 17
+of 20, after 27 s (median; 20 to 38); the first line with a number comes after 3 s, the last after
+53. In the other three the machine's own slowness was larger, or hid the pattern. Of 20 controls 13
+say "a slower CPU or memory", none names anybody. hyperfine and pyperf name nobody; the summary of
+`perf sched timehist` has the name in 16 of 20, never first by its CPU time. After it "every n-th
+run" was mended, on one of these cases; no case was run again for a score.
 """
 
 import argparse
@@ -32,6 +40,7 @@ from pathlib import Path
 import pandas as pd
 
 from nbhelpers.studies.program_study.summary import AGAIN, DOSE, REMOVED, REPLAYED, SEEN
+from nbhelpers.studies.program_study.took import SLOWER_CPU
 
 GRADES = SEEN, AGAIN, REPLAYED, DOSE, REMOVED
 # of a headline that names somebody, by its grade or by doses
@@ -316,7 +325,12 @@ def main() -> None:
     planted_, controls = table[~is_control], table[is_control]
     print(f"named: {planted_['right'].sum()} of {len(planted_)}", end="")
     print(f"; another name: {(planted_['claimed'] & ~planted_['right']).sum()}")
-    print(f"false names in controls: {controls['claimed'].sum()} of {len(controls)}")
+    slower = controls["headline"].str.contains(SLOWER_CPU)
+    print(
+        f"controls: {(controls['claimed'] & ~slower).sum()} of {len(controls)} name somebody;",
+        end="",
+    )
+    print(f" {slower.sum()} say “{SLOWER_CPU}”")
 
 
 def parsed() -> argparse.Namespace:

@@ -160,6 +160,11 @@ def test_of_two_installations_at_the_same_time_the_second_waits_and_clears_nothi
     assert second.communicate(timeout=60)[0] == "" and second.returncode == 0
 
 
+def test_what_a_link_in_place_of_the_environment_points_to_is_not_emptied(copy, tmp_path):
+    (copy / ".venv").symlink_to(tmp_path)
+    assert ".venv is a link" in make("env", cwd=copy).stderr and any(tmp_path.iterdir())
+
+
 def test_without_venv(copy, tmp_path):
     (tmp_path / "hidden").mkdir()
     (tmp_path / "hidden/ensurepip.py").write_text("raise ImportError('as Debian leaves it')\n")

@@ -35,6 +35,11 @@ place() {
     done
 }
 
+link() {
+    [ ! -L .venv ] || say ".venv is a link: installing would empty the folder behind it, $(readlink .venv)." \
+        "  what to do: rm .venv, then the same command installs into a folder of its own"
+}
+
 room() {
     free=$(df -Pm . | awk 'NR == 2 {print $4}')
     [ "${free:-$MEGABYTES}" -ge $MEGABYTES ] ||
@@ -84,6 +89,7 @@ int main(void) { return omp_get_max_threads() < 1; }' >"$folder/openmp.c"
 }
 
 place
+[ "${1:-}" != environment ] || link
 [ "${1:-}" != environment ] || [ $lacks = 1 ] || room
 python "${1:-}"
 compiler
