@@ -1,7 +1,7 @@
-"""Does a progress line disturb the runs it tells of? Interleaved runs with and without a reporter,
-and who woke during them.
+"""Does a progress bar disturb the runs it tells of? Interleaved runs with and without a bar, and
+who woke during them.
 
-A short program runs N times (default 60) without a reporter and N times with the line on a terminal
+A short program runs N times (default 60) without a bar and N times with one on a terminal
 (a pty that another process reads), as commands and stages have it. Printed: ratio of mean run times
 with a 95 % bootstrap interval, updates, and how often the reading process and the threads of this
 one were switched to between `armed` and the end of a run. A wake-up there is a fault.
@@ -18,7 +18,7 @@ import pandas as pd
 
 from nbhelpers import progress
 from nbhelpers.measurement import Attachment, Campaign, Cell, finished
-from nbhelpers.progress import Stream, reporting
+from nbhelpers.progress import reporting
 from nbhelpers.statistics import bootstrap_ratio
 from nbhelpers.workloads import nbody
 
@@ -62,21 +62,21 @@ def switches(pid: int, but: int = 0) -> int:
 
 
 class Counted:
-    """A reporter that counts what another one shows."""
+    """A terminal that counts what is shown on it."""
 
-    def __init__(self, inner):
-        self.inner, self.after_s, self.shown = inner, inner.after_s, 0
+    def __init__(self, terminal):
+        self.terminal, self.shown = terminal, 0
 
-    def show(self, line: str, urgent: bool = False) -> None:
-        self.shown += 1
-        self.inner.show(line, urgent)
+    def __getattr__(self, name: str):
+        return getattr(self.terminal, name)
 
-    def end(self, line: str) -> None:
-        self.inner.end(line)
+    def write(self, text: str) -> int:
+        self.shown += text.startswith("\r")
+        return self.terminal.write(text)
 
 
-def measure(reporter, reader: int | None, count: int) -> pd.DataFrame:
-    with reporting(reporter):
+def measure(terminal, reader: int | None, count: int) -> pd.DataFrame:
+    with reporting(terminal):
         return finished(
             Campaign(
                 None, [Cell("run", nbody(BODIES))], count, attachments=[Switches(reader)]
@@ -89,30 +89,27 @@ def main() -> None:
     cat = subprocess.Popen(
         ["cat"], stdin=ours, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
-    reporters = {
-        "none": (None, None),
-        "terminal": (Counted(Stream(os.fdopen(theirs, "w"), 0.0)), cat.pid),
-    }
+    places = {"none": (None, None), "terminal": (Counted(os.fdopen(theirs, "w")), cat.pid)}
     random, parts = np.random.default_rng(1), []
     measure(None, None, 3)  # warm
     for _ in range(RUNS // BLOCK):
-        for name in random.permutation(list(reporters)):
-            parts.append(measure(*reporters[name], BLOCK).assign(reporter=name))
+        for name in random.permutation(list(places)):
+            parts.append(measure(*places[name], BLOCK).assign(place=name))
     cat.kill()
     runs = pd.concat(parts, ignore_index=True)
-    base = runs[runs.reporter == "none"]
-    for name, (reporter, _) in list(reporters.items())[1:]:
-        shown = runs[runs.reporter == name]
+    base = runs[runs.place == "none"]
+    for name, (terminal, _) in list(places.items())[1:]:
+        shown = runs[runs.place == name]
         ratio, (low, high) = (
             shown.seconds.mean() / base.seconds.mean(),
             bootstrap_ratio(shown.seconds, base.seconds),
         )
         print(
             f"{name:9} {len(shown)} runs and {len(base)} without: ratio of means {ratio:.4f} (95 %"
-            f" {low:.4f} to {high:.4f}); {reporter.shown} updates (at most every {progress.EVERY_S}"
-            f" s, and one before each of {RUNS // BLOCK} campaigns); wake-ups during the runs:"
+            f" {low:.4f} to {high:.4f}); {terminal.shown} updates (at most every {progress.EVERY_S}"
+            f" s, and at the ends of each of {RUNS // BLOCK} campaigns); wake-ups during the runs:"
             f" reader {shown.reader_switches.sum()} in {(shown.reader_switches > 0).sum()} runs,"
-            f" our other threads {shown.own_switches.sum()} (without a reporter"
+            f" our other threads {shown.own_switches.sum()} (without a bar"
             f" {base.own_switches.sum()})"
         )
 

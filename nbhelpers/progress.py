@@ -1,9 +1,8 @@
-"""What long work shows: what it does, how far it is, what is left. Owns the tasks and the
-places where their line is shown.
+"""What long work shows: what it does, how far it is, what is left. Owns where bars of tqdm are
+shown: on a terminal, in a notebook, and as lines in a log.
 
-Library code begins a `task` and says how far it is; only the reporter in use writes anything. There
-is no thread and no timer: a line changes only when the work says something, and work that measures
-says something only between two runs.
+Library code begins a `task` and says how far it is. There is no thread and no timer: a bar changes
+only when the work says something, and work that measures says something only between two runs.
 """
 
 import contextlib
@@ -11,86 +10,21 @@ import html
 import os
 import sys
 import threading
-import time
-from collections.abc import Callable, Iterable, Iterator
-from functools import partial
+from collections.abc import Iterable, Iterator
+from functools import cache, lru_cache
 from operator import length_hint
-from typing import TypeVar, Union
+from typing import Any, TypeVar
 
 from .errors import printable
 
-HEAD = "NOISEBOOK_PROGRESS"  # the argument of `stage_head`, in a stage's kernel's environment
+HEAD = "NOISEBOOK_PROGRESS"  # what stands before each line of a stage, for its kernel
 EVERY_S = 0.5
 LONG_S = 2.0  # what takes longer is shown
-PLAIN_EVERY_S = 30.0
-_PLAIN_COLUMNS = 160
 _Item = TypeVar("_Item")
-_Seconds = Callable[[], float] | float | None
-Reporter = Union["Stream", "Notebook"]  # where the line is shown
-
-
-class Task:
-    """Something that takes a while.
-
-    Parameters
-    ----------
-    title
-        What is being done.
-    total
-        How many of `unit` there are; None: not known.
-    unit
-        Plural, "runs"; empty: only the numbers are shown.
-    """
-
-    def __init__(self, title: str, total: int | None = None, unit: str = ""):
-        self.title, self.total, self.unit = title, total, unit
-        self.done, self.began_s = 0, time.monotonic()
-        self._left: _Seconds = None
-
-    def at(self, done: int, seconds_left: _Seconds = None, title: str = "") -> None:
-        """Say how far it is.
-
-        Parameters
-        ----------
-        done
-            Number that is done of the total.
-        seconds_left
-            Or what works it out, called only when the line is shown; None: in proportion to the
-            time so far.
-        title
-            Where it changed.
-        """
-        self.done, self._left = done, seconds_left
-        changed, self.title = title not in ("", self.title), title or self.title
-        _show(self, urgent=changed)
-
-    def advance(self, by: int = 1) -> None:
-        """So many more are done."""
-        self.at(self.done + by)
-
-    def line(self) -> str:
-        """Title, how far, and the time left; "nbody: 34 of 100 runs, 12 s left"."""
-        left = self._seconds_left() if self.done != self.total else None
-        text = self.title
-        if self.total is not None:
-            text += f": {self.done:,} of {self.total:,}{self.unit and f' {self.unit}'}"
-        return text if left is None else f"{text}, {readable(left)} left"
-
-    def summary(self) -> str:
-        """What it was and how long it took; "nbody: 100 runs in 41 s"."""
-        took = readable(time.monotonic() - self.began_s)
-        if not self.done:
-            return f"{self.title}: {took}"
-        return f"{self.title}: {self.done:,}{self.unit and f' {self.unit}'} in {took}"
-
-    def _seconds_left(self) -> float | None:
-        if self._left is not None:
-            left = self._left() if callable(self._left) else self._left
-            return left if left == left else None  # NaN: nothing is known yet
-        spent_s = time.monotonic() - self.began_s
-        if not self.total or not 0 < self.done < self.total or spent_s <= EVERY_S:
-            return None
-        return spent_s / self.done * (self.total - self.done)
+_Place = tuple[Any, str]  # a file for tqdm, None: nowhere; and what stands before each line
+_NOWHERE: _Place = (None, "")
+_places: list[_Place] = []  # the last counts; where there is none, it is found
+os.register_at_fork(after_in_child=lambda: _places.append(_NOWHERE))
 
 
 def readable(seconds: float) -> str:
@@ -106,45 +40,23 @@ def readable(seconds: float) -> str:
     return f"{seconds / 3600:.1f} h" if seconds < 172_800 else f"{seconds / 86_400:.1f} days"
 
 
-def stage_head(stage: str) -> str:
-    """What stands before each line of a stage: its name, and how long it takes; of one that takes
-    longer, how long it has taken.
-
-    Parameters
-    ----------
-    stage
-        Name; and behind blanks the expected seconds, and when it began (CLOCK_MONOTONIC), in s.
-
-    Examples
-    --------
-    >>> now = time.monotonic()
-    >>> stage_head(f"15-account 90 {now}"), stage_head(f"15-account 90 {now - 7200}")
-    ('15-account (about 90 s): ', '15-account (2.0 h, of 90 s expected): ')
-    >>> stage_head("15-account")
-    '15-account: '
-    """
-    name, *expected = stage.split()
-    if not expected:
-        return f"{name}: "
-    seconds, began_s = map(float, expected)
-    spent_s = time.monotonic() - began_s
-    if spent_s > seconds:
-        return f"{name} ({readable(spent_s)}, of {readable(seconds)} expected): "
-    return f"{name} (about {readable(seconds)}): "
-
-
 @contextlib.contextmanager
 def task(
     title: str, total: int | None = None, unit: str = "", urgent: bool = False
-) -> Iterator[Task]:
-    """Show something for as long as a `with` block takes; tasks within it are shown behind it.
+) -> Iterator[Any]:
+    """Show something for as long as a `with` block takes, as a bar of tqdm: `update(1)` says that
+    one more is done, `set_description_str` that another step of it begins.
 
     If it took two seconds or more, a short line of what it was stays.
 
     Parameters
     ----------
-    title, total, unit
-        The arguments of `Task`.
+    title
+        What is being done.
+    total
+        How many of `unit` there are; None: not known.
+    unit
+        Plural, "runs"; empty: only the numbers are shown.
     urgent
         Show it at once: nothing can be said for an unknown time, as in a measured run or a wait.
 
@@ -152,187 +64,165 @@ def task(
     --------
     >>> with task("reading", total=3, unit="files") as reading:
     ...     for name in ("a", "b", "c"):
-    ...         reading.advance()
+    ...         reading.update(1)
     """
-    new = Task(title, total, unit)
     # lines of several threads would overwrite each other
-    if threading.current_thread() is threading.main_thread():
-        if not _state.is_known:
-            _state.is_known, _state.reporter = True, _found()
-        if not _state.stack and _state.reporter:
-            _state.next_s = new.began_s + _state.reporter.after_s
-        _state.stack.append(new)
-        _show(new, urgent)
+    own = threading.current_thread() is threading.main_thread()
+    file, head = (_places[-1] if _places else _found()) if own else _NOWHERE
+    counted, other = "{l_bar}{bar}| {n_fmt}/{total_fmt}{unit} [{elapsed}<{remaining}]", "{desc}"
+    if isinstance(file, _Log):
+        counted = "{desc}: {total_fmt}{unit}"
+    elif unit:
+        other = "{desc}: {n_fmt}{unit}"
+    bar = _tqdm()(
+        desc=printable(title),
+        total=total,
+        unit=unit and f" {unit}",
+        bar_format=head + (counted if total else other),
+        file=file,
+        disable=file is None,
+        ncols=_columns(file),
+        nrows=20,
+        mininterval=EVERY_S,
+        miniters=1,
+        delay=0 if urgent else LONG_S,
+        leave=False,
+    )
     try:
-        yield new
+        yield bar
     finally:
-        _end(new)
+        if bar.format_dict["elapsed"] >= LONG_S and not head:
+            bar.set_description_str(printable(title), refresh=False)
+            bar.bar_format = "{desc}: {n_fmt}{unit} in {elapsed}" if bar.n else "{desc}: {elapsed}"
+            if isinstance(file, _Log):
+                bar.refresh()
+            else:
+                bar.leave = None  # stays, where it is no part of another
+        bar.close()
 
 
 def each(
     items: Iterable[_Item], title: str, unit: str = "", total: int | None = None
 ) -> Iterator[_Item]:
     """The items, one by one, as a task."""
-    with task(title, total or length_hint(items) or None, unit) as new:
+    with task(title, total or length_hint(items) or None, unit) as bar:
         for item in items:
             yield item
-            new.advance()
+            bar.update(1)
 
 
 @contextlib.contextmanager
-def reporting(reporter: Reporter | None) -> Iterator[None]:
-    """Show progress there, for the length of a `with` block; None: nowhere."""
-    before = _state.is_known, _state.reporter
-    _state.is_known, _state.reporter = True, reporter
-    try:
-        yield
-    finally:
-        _state.is_known, _state.reporter = before
-
-
-def for_command() -> contextlib.AbstractContextManager[None]:
-    """Show progress as a command does: one line on a terminal's standard error, else a plain line
-    every half minute.
-    """
-    return reporting(Stream(sys.stderr))
-
-
-class _State:
-    """The tasks that are under way in this process, and where they are shown."""
-
-    def __init__(self) -> None:
-        self.stack: list[Task] = []
-        self.is_known = False  # the reporter: chosen by `reporting`, or found at the first task
-        self.reporter: Reporter | None = None
-        self.next_s, self.visible = 0.0, False  # when a line may be shown; whether one is
-
-    def forked(self) -> None:
-        """A child that goes on without exec() says nothing."""
-        self.stack, self.is_known, self.reporter, self.visible = [], True, None, False
-
-
-_state = _State()
-os.register_at_fork(after_in_child=_state.forked)
-
-
-def _show(shown: Task, urgent: bool) -> None:
-    """At most twice a second, unless it is urgent; nothing before it has taken long enough."""
-    reporter, now_s = _state.reporter, time.monotonic()
-    if reporter is None or shown not in _state.stack or (now_s < _state.next_s and not urgent):
-        return
-    # a terminal that was closed must not end a measurement
-    with contextlib.suppress(OSError, ValueError):
-        reporter.show(" › ".join(one.line() for one in _state.stack), urgent)
-    _state.next_s, _state.visible = time.monotonic() + EVERY_S, True
-
-
-def _end(shown: Task) -> None:
-    if shown not in _state.stack:  # another thread's, or of our parent before a fork
-        return
-    del _state.stack[_state.stack.index(shown) :]
-    if _state.stack or not _state.visible or _state.reporter is None:
-        return
-    _state.visible = False
-    long = time.monotonic() - shown.began_s >= LONG_S
-    with contextlib.suppress(OSError, ValueError):
-        _state.reporter.end(shown.summary() if long else "")
-
-
-def _found() -> Reporter | None:
-    """The terminal or log of `make paper`, the notebook, the terminal, or nowhere."""
-    # taken out: the programs that are measured get the same environment with and without
-    if head := os.environ.pop(HEAD, None):
-        # sys.stderr is the notebook's
-        return Stream(sys.__stderr__, 0.0, head=partial(stage_head, head))
-    shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
-    if getattr(shell, "kernel", None) is not None:
-        return Notebook(shell)
-    return Stream(sys.stderr) if _columns(sys.stderr) else None
-
-
-class Stream:
-    """One line at the bottom of a terminal, overwritten in place; elsewhere a line every
-    `PLAIN_EVERY_S`, as a log wants it.
+def reporting(stream: Any, head: str = "") -> Iterator[None]:
+    """Show progress there, for the length of a `with` block.
 
     Parameters
     ----------
     stream
-        The terminal or the log.
-    after_s
-        How long something takes before it is shown.
+        A terminal or a log; None: nowhere.
     head
-        Says what stands before each line; with it no line stays when something is over.
+        What stands before each line; with it no line stays when something is over.
     """
-
-    def __init__(self, stream, after_s: float = LONG_S, head: Callable[[], str] | None = None):
-        self.stream, self.after_s, self.head = stream, after_s, head
-        self._last_s, self._line = -PLAIN_EVERY_S, ""
-
-    def show(self, line: str, urgent: bool = False) -> None:
-        """Overwrite the line; or write it, if the last is long ago, or if it will stay."""
-        head = self.head() if self.head else ""
-        now_s, line = time.monotonic(), printable(head + line)
-        if width := _columns(self.stream):
-            line = line[: max(width - 1, 1)]
-            self._write(f"\r{line.ljust(len(self._line))}")
-        elif line == self._line or (now_s - self._last_s < PLAIN_EVERY_S and not urgent):
-            return
-        else:
-            self._write(f"{line[:_PLAIN_COLUMNS]}\n")
-        self._last_s, self._line = now_s, line
-
-    def end(self, line: str) -> None:
-        """Leave this line, or none."""
-        line = "" if self.head else printable(line)
-        if _columns(self.stream):
-            self.show(line)
-            self._write("\n" if line else "\r")
-        elif line:
-            self._write(f"{line[:_PLAIN_COLUMNS]}\n")
-        self._line = ""
-
-    def _write(self, text: str) -> None:
-        self.stream.write(text)
-        self.stream.flush()
-
-
-def _columns(stream) -> int:
-    """Columns of the terminal behind a stream, 80 where it does not say; 0: it is none."""
+    _places.append((stream if stream is None or _columns(stream) else _Log(stream), head))
     try:
-        return os.get_terminal_size(stream.fileno()).columns or 80
+        yield
+    finally:
+        _places.pop()
+
+
+def for_command() -> contextlib.AbstractContextManager[None]:
+    """Show progress as a command does: on standard error, a terminal or a log."""
+    return reporting(sys.stderr)
+
+
+def _found() -> _Place:
+    """The terminal or log of `make paper`, the notebook, the terminal, or nowhere."""
+    # taken out: the programs that are measured get the same environment with and without
+    if head := os.environ.pop(HEAD, None):
+        log = sys.__stderr__  # sys.stderr is the notebook's
+        _places.append((log if _columns(log) else _Log(log), head))
+        return _places[-1]
+    shell: Any = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
+    if getattr(shell, "kernel", None) is not None:
+        return _cell(shell.execution_count), ""
+    return (sys.stderr, "") if _columns(sys.stderr) else _NOWHERE
+
+
+def _columns(file: Any) -> int | None:
+    """Columns that a terminal has for a bar, 79 where it does not say; None: it is none."""
+    try:
+        return (os.get_terminal_size(file.fileno()).columns or 80) - 1
     except (OSError, ValueError, AttributeError):
-        return 0
+        return None
 
 
-class Notebook:
-    """One output of a notebook's cell; at its end it holds a short line for each long task, and no
-    HTML that needs a script.
+@cache
+def _tqdm() -> Any:
+    """The class of bars, without the thread that would look at them during runs, and with a lock
+    that is no semaphore of the system.
+    """
+    from tqdm import tqdm
+
+    tqdm.monitor_interval = 0
+    tqdm.set_lock(threading.RLock())
+    return tqdm
+
+
+class _Screen:
+    """What tqdm takes for a terminal."""
+
+    encoding, _row = "utf-8", 0
+
+    def write(self, text: str) -> None:
+        """Rows are left by line feeds and cursor keys, and written after a carriage return."""
+        self._row += text.count("\n") - text.count("\x1b[A")
+        if text.startswith("\r"):
+            self.show(self._row, text.strip())
+
+    def show(self, row: int, line: str) -> None:
+        """Show a row's new text."""
+
+    def flush(self) -> None:
+        """What is written is shown already."""
+
+
+class _Log(_Screen):
+    """A log: what is no part of another task gets a line when it begins, and when it has ended."""
+
+    def __init__(self, stream: Any):
+        self.stream, self._last = stream, ""
+
+    def show(self, row: int, line: str) -> None:
+        if row or line in ("", self._last):
+            return
+        self._last = line
+        # a log that was closed must not end a measurement
+        with contextlib.suppress(OSError, ValueError):
+            self.stream.write(f"{line}\n")
+            self.stream.flush()
+
+
+class _Cell(_Screen):
+    """The output of a notebook's cell, in HTML that needs no script: tqdm's own bars for notebooks
+    are blank where one is only read.
     """
 
-    after_s = LONG_S
+    def __init__(self) -> None:
+        self._rows: dict[int, str] = {}
+        self._output: Any = None
 
-    def __init__(self, shell):
-        self.shell = shell
-        self._cell, self._output, self._over = 0, None, ""  # number, output, what is over in it
-
-    def show(self, line: str, urgent: bool = False) -> None:
-        """Replace the line in the cell's output."""
+    def show(self, row: int, line: str) -> None:
         from IPython.display import HTML, display
 
-        if self._cell != self.shell.execution_count:
-            self._cell, self._output, self._over = self.shell.execution_count, None, ""
-        shown = HTML(self._over + _as_html(line))
+        self._rows[row] = html.escape(line)
+        lines = "\n".join(line for _, line in sorted(self._rows.items()) if line)
+        shown = HTML(f"<pre class='noisebook-progress'>{lines}</pre>")
         if self._output is None:
             self._output = display(shown, display_id=True)
         else:
             self._output.update(shown)
 
-    def end(self, line: str) -> None:
-        """Leave this line, or none."""
-        self._over += _as_html(line)
-        self.show("")
 
-
-def _as_html(line: str) -> str:
-    small = f"<small>{html.escape(line)}</small>"
-    return f"<div class='noisebook-progress'>{small}</div>" if line else ""
+@lru_cache(1)
+def _cell(number: int) -> _Cell:
+    """The output of the cell that runs now."""
+    return _Cell()

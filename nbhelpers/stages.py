@@ -16,7 +16,6 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +34,7 @@ from .loaded import EXTENSION, LIST, digests, modules
 from .measurement.seal import sha256
 from .places import HOME, programs, results, shipped
 from .profiles import adopted, check_parameters, notebook_of, parameters_of
-from .progress import HEAD, Stream, readable, reporting, stage_head
+from .progress import HEAD, readable, reporting, task
 from .reading import read_json
 from .schemas import jsonschema
 from .stage_records import record_of
@@ -283,7 +282,8 @@ def _execute(
     # message; the kernel would only log its end. Its standard error stays ours: it shows the line.
     arguments = ["--IPKernelApp.log_level=50", "--IPKernelApp.capture_fd_output=False"]
     arguments.append(f"--ext={EXTENSION}")
-    with tempfile.TemporaryDirectory(prefix="noisebook-") as folder:
+    folders = tempfile.TemporaryDirectory(prefix="noisebook-")
+    with folders as folder, task("starting", urgent=True):
         kernel = {
             "KernelManager": {"transport": "ipc", "ip": f"{folder}/kernel"},
             "NotebookClient": {"extra_arguments": arguments},
@@ -326,20 +326,15 @@ def _failure(error: Any, notebook: Path) -> BaseException:
 
 @contextmanager
 def shown(stage: str, seconds: float | None = None) -> Iterator[None]:
-    """Within the block, what a stage and its kernel do is shown in one line. Its name stands
-    before it, and how long it will take, or that it takes longer.
+    """Within the block, what a stage and its kernel do is shown behind its name, and how long it
+    will take.
     """
-    head = f"{stage} {seconds} {time.monotonic()}" if seconds else stage
-    line = Stream(sys.stderr, 0.0, head=partial(stage_head, head))
-    line.show("starting")
-    os.environ[HEAD] = head
+    head = os.environ[HEAD] = f"{stage} (about {readable(seconds)}): " if seconds else f"{stage}: "
     try:
-        with reporting(line):
+        with reporting(sys.stderr, head):
             yield
     finally:
         os.environ.pop(HEAD, None)
-        line.head = None
-        line.end("")
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from itertools import islice
 import numpy as np
 import pandas as pd
 
-from ..progress import Task, task
+from ..progress import task
 from ..statistics.order import SUSPECTED, TimeOrder, has_trend, period_of, time_order
 from ..statistics.surrogates import (
     beats,
@@ -88,9 +88,10 @@ def null_distribution(
     """
     kinds = _kinds(search, order, np.random.default_rng(seed))
     nulls: list[Null] = []
-    with task("searching rearranged run times", count * len(kinds), "times") as shown:
-        for number, kind in enumerate(kinds):
-            nulls.append(_against(search, kind, count, shown, number * count))
+    most = count * len(kinds)
+    with task(f"searching run times rearranged at most {most:,} times", unit="times") as shown:
+        for kind in kinds:
+            nulls.append(_against(search, kind, count, shown.update))
             if nulls[-1].p_value > level:
                 break
     return Null(
@@ -234,7 +235,7 @@ def _signal(rows: np.ndarray) -> np.ndarray:
     return rows[0] + 2 * rows[1] if len(rows) == 2 else rows[0]
 
 
-def _against(search: Search, kind: _Kind, count: int, shown: Task, before: int) -> Null:
+def _against(search: Search, kind: _Kind, count: int, searched: Callable[[int], object]) -> Null:
     """The search compared with one kind of rearrangement."""
     seen = search.of(kind.table, kind.rows).run()
     values: list[np.ndarray] = []
@@ -245,7 +246,7 @@ def _against(search: Search, kind: _Kind, count: int, shown: Task, before: int) 
         values.append(search.largest(orders, kind.table, kind.gain * kind.rows))
         done += len(orders)
         as_good += int((values[-1] >= seen.best - 1e-9).sum())
-        shown.at(before + done)
+        searched(len(orders))
     largest = np.concatenate(values)
 
     def p_values(scores: np.ndarray) -> np.ndarray:

@@ -13,9 +13,8 @@ import itertools
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import AbstractContextManager, ExitStack, suppress
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -274,7 +273,7 @@ class Campaign:
         ----------
         progress
             Called after each run with the number of finished runs, the number of all, and the
-            estimated seconds left; `nbhelpers.progress` shows the same.
+            estimated seconds left.
         enough
             Called with the finished runs when there are `runs` of each cell; while it returns
             False, another round is measured.
@@ -299,18 +298,18 @@ class Campaign:
             for attachment in self._all_attachments():
                 stack.callback(attachment.close)
             self._store.settle(self._identity())
-            holding = False
+            shown = None
             while True:
                 rows = self._store.rows()
                 if missing := self._missing(rows):
-                    if not holding:
+                    if shown is None:
                         self._hold_machine(stack)
-                        holding = True
-                    self._measure(rows, missing, progress)
+                        shown = stack.enter_context(self._task(missing, enough is None))
+                    self._measure(rows, missing, shown, progress)
                 if not enough or self.wanted_runs >= most_runs or enough(finished(self.runs())):
                     break
                 self.wanted_runs += 1
-            if not holding:
+            if shown is None:
                 self._repair()  # what was killed after its last run has nothing to measure
             if self._store.folder is not None:
                 seal_folder(self._store.folder)  # all that was requested is there
@@ -370,30 +369,32 @@ class Campaign:
         medians = seconds.groupby([row["cell"] for row in rows]).median()
         return float(sum(medians.get(cell.name, medians.mean()) for _, cell in missing))
 
+    def _task(self, missing: list[tuple[int, Cell]], is_all: bool) -> AbstractContextManager[Any]:
+        """What is shown while runs are missing, and, if these are not all, those that follow."""
+        names = list(dict.fromkeys(cell.workload.name for cell in self.cells))
+        what = ", ".join(names) if len(names) <= 3 else f"{len(names)} programs"
+        total, several = len(missing) if is_all else None, len(missing) > len(self.cells)
+        return task(f"measuring {what}", total, "runs", urgent=several)
+
     def _measure(
         self,
         rows: list[dict],
         missing: list[tuple[int, Cell]],
+        shown: Any,
         progress: Callable[[int, int, float], object] | None,
     ) -> None:
         done = sum(self._finished(rows).values())
         total = done + len(missing)
         numbers, epoch = itertools.count(self._store.next_run()), self._store.epoch()
-        several = len(missing) > len(self.cells)  # `enough` adds rounds one by one
-        names = list(dict.fromkeys(cell.workload.name for cell in self.cells))
-        what = ", ".join(names) if len(names) <= 3 else f"{len(names)} programs"
-        with task(f"measuring {what}", total, "runs", urgent=several) as shown:
-            shown.at(done, lambda: self._seconds_left(rows, missing))
-            for at, (round_number, cell) in enumerate(missing, 1):
-                labels = {"cell": cell.name, "round": round_number, "epoch": epoch}
-                labels["noise"] = cell.noise
-                if self._beside:
-                    labels[WITHOUT_LOCK] = self._beside
-                rows += self._until_finished(cell, labels, numbers)
-                seconds_left = partial(self._seconds_left, rows, missing[at:])
-                shown.at(done + at, seconds_left)
-                if progress:
-                    progress(done + at, total, seconds_left())
+        for at, (round_number, cell) in enumerate(missing, 1):
+            labels = {"cell": cell.name, "round": round_number, "epoch": epoch}
+            labels["noise"] = cell.noise
+            if self._beside:
+                labels[WITHOUT_LOCK] = self._beside
+            rows += self._until_finished(cell, labels, numbers)
+            shown.update(1)
+            if progress:
+                progress(done + at, total, self._seconds_left(rows, missing[at:]))
 
     def _until_finished(self, cell: Cell, labels: dict, numbers: Iterator[int]) -> list[dict]:
         """A finished run of a cell, after those that failed; each is on disk."""

@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 
 from ..attribution import explain
-from ..errors import InputError, RunError, SettingError, Unavailable
+from ..errors import InputError, RunError, SettingError, Unavailable, check_choice
 from ..measurement import Attachment, Cell, consequences, rates
 from ..measurement import metrics as metric_layers
 from ..outcomes import COST, with_cost
@@ -132,7 +132,7 @@ def autopilot(
     with ExitStack() as stack:
         if folder is None:
             folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="noisebook-"))
-        shown = stack.enter_context(task("autopilot"))
+        shown = stack.enter_context(task("autopilot", urgent=True))
         loop = _Loop(
             workload=workload,
             name=workload.name if workload is command else shlex.join(workload.command),
@@ -141,7 +141,7 @@ def autopilot(
             metrics=tuple(metrics),
             risk=risk,
             seed=int(seed),
-            notify=progress or (lambda sentence: shown.at(0, title=sentence)),
+            notify=progress or shown.set_description_str,
         )
         return loop.run(chosen, general, rule or stopping.Tails(most=MOST_RUNS))
 
@@ -152,8 +152,7 @@ def _check(budget_seconds: float, risk: str, candidates: list[str]) -> None:
             f"a budget of {budget_seconds} s",
             fix="give the seconds that measuring may take, such as 300",
         )
-    if risk not in RISKS:
-        raise InputError(f"there is no risk {risk!r}", fix="none, low or high")
+    check_choice("risk", risk, RISKS)
     for name in candidates:
         named_mitigation(name)
 
@@ -221,7 +220,7 @@ class _Loop:
                     reason = f"the budget for it was spent ({verdict.reason})"
                 return {"runs": count, "stopped": reason}
             count = min(max(FEWEST_RUNS, count + RUNS_A_TIME), affordable)
-            self.notify(f"measuring: {count} runs of {run_s:.3g} s each")
+            self.notify("measuring until the runs are enough")
 
     def _check_budget(self, needed_s: float) -> None:
         if needed_s > 0.8 * self.budget_s:

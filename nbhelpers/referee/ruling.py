@@ -173,13 +173,14 @@ def decide(
     if seed is None:  # who goes first is not the same in all duels
         seed = int(_recorded(folder, "campaign.json").get("seed", secrets.randbits(31)))
     duel = Duel(folder, old, new, FIRST_PAIRS, seed)
-    with measuring(), task("comparing until it is known", pairs, "pairs") as shown:
+    what = f"comparing until it is known, at most {pairs} pairs"
+    with measuring(), task(what, unit="pairs", urgent=True) as shown:
         until = time.monotonic() + seconds  # not of waiting until the machine is free
         ends = _recorded(folder, BUDGET_ENDS).get("pairs", [])
 
         def enough(runs: pd.DataFrame) -> bool:
             looks = Looks(margin, level).over(log_ratios(runs), ends)
-            shown.at(looks.units, seconds_left=float("nan"))
+            shown.update(looks.units - shown.n)
             return looks.verdict != OPEN or time.monotonic() > until
 
         runs = finished(duel.run())

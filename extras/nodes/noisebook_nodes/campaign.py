@@ -96,7 +96,7 @@ def measure_on_nodes(
         going = _Rounds(client, workers, workload, place, runs, layers, restart_s, notes=notes)
         with task("measuring on nodes", rounds * len(going.nodes), "rounds of a node") as shown:
             for number in range(1, rounds + 1):
-                going.measure(number, lambda: shown.advance())
+                going.measure(number, lambda: shown.update(1))
     return _recorded(place, going.notes)
 
 
