@@ -65,10 +65,12 @@ class InputError(NoisebookError):
     """A file, a field or an argument that cannot be used as it is."""
 
 
-def check_choice(what: str, value: object, choices: Iterable[object], where: object = None) -> None:
-    """Refuse a value that is none of those that there are."""
+def check_choice(
+    what: str, value: object, choices: Iterable[object], where: object = None, more: str = ""
+) -> None:
+    """Refuse a value that is none of those that there are; `more` is another way."""
     if value not in (known := [*choices]):
-        fix = f"choose one of {', '.join(map(str, known))}"
+        fix = nearest(str(value), map(str, known)) + more
         raise InputError(f"there is no {what} '{value}'", where=where, fix=fix)
 
 

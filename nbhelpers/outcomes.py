@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from .errors import InputError, nearest
+from .errors import InputError, check_choice
 
 DIRECTIONS = ("lower", "higher")
 REPORTS, OUTCOME, COST = "reports", "outcome", "cost"
@@ -138,8 +138,7 @@ def with_cost(runs: pd.DataFrame, outcome: str | None = None) -> pd.DataFrame:
 
 def check_column(runs: pd.DataFrame, name: str) -> None:
     """Refuse a table of runs that lacks a column."""
-    if name not in runs.columns:
-        raise InputError(f"no column {name!r}", fix=nearest(name, map(str, runs.columns)))
+    check_choice("column", name, runs.columns)
 
 
 def worst_first(runs: pd.DataFrame, outcome: str | None = None) -> pd.DataFrame:

@@ -16,7 +16,7 @@ from typing import Any
 
 import yaml
 
-from .errors import InputError, nearest
+from .errors import InputError, check_choice, nearest
 from .extras import with_notebooks
 from .files import write_atomically
 from .reading import decoded, load_yaml, read_bytes, read_json, refusing
@@ -76,9 +76,8 @@ def parameters_of(stage: str, profile: str) -> dict:
 def notebook_of(stage: str, where: Path = NOTEBOOKS) -> Path:
     """The file of a stage's notebook; `where` it is named, for the error if there is none."""
     files = notebook_files()
-    if stage not in files:
-        fix = f"{nearest(stage, files)}; make doctor says which extras bring more"
-        raise InputError(f"there is no notebook '{stage}'", where=where, fix=fix)
+    more = "; make doctor says which extras bring more"
+    check_choice("notebook", stage, files, where, more)
     return files[stage]
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
-from ..errors import InputError, nearest
+from ..errors import InputError, check_choice
 from ..places import knowledge
 from ..reading import read_json, read_yaml
 from ..schemas import place_of, schema_error
@@ -254,14 +254,12 @@ def find_layer(name: str | os.PathLike) -> Layer:
         There is no such layer, or the file is none.
     """
     text = os.fspath(name)
-    if text in layers():
-        return layers()[text]
     if os.sep in text or text.endswith((".yml", ".yaml")):
         layer = _user_layers[text] = read_layer(text)
         metric_of.cache_clear()
         return layer
-    fix = f"{nearest(text, [*layers(), 'all'])} Or give the path of a .yml file"
-    raise InputError(f"there is no metric layer '{text}'", fix=fix)
+    check_choice("metric layer", text, layers(), more="; or all, or the path of a .yml file")
+    return layers()[text]
 
 
 @cache

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from .. import extras
-from ..errors import InputError
+from ..errors import InputError, check_choice
 from ..machine.parts import LIBRARIES
 from ..workloads import Workload
 from .action import Action, Possible
@@ -103,12 +103,7 @@ def action_of(specified: Mapping[str, object], where: str, foreign: bool = False
     """
     arguments = dict(specified)
     kind = arguments.pop("kind", None)
-    if not isinstance(kind, str) or kind not in KINDS:
-        raise InputError(
-            f"there is no kind of action {kind!r}",
-            where=where,
-            fix=f"choose one of {', '.join(KINDS)}",
-        )
+    check_choice("kind of action", kind, KINDS, where)
     try:
         action = (KINDS | extras.actions())[kind](**arguments)
         if foreign:

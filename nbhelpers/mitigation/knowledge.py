@@ -9,12 +9,11 @@ import fnmatch
 import html
 import json
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from ..errors import InputError
+from ..errors import InputError, check_choice
 from ..places import knowledge, shipped
 from ..reading import read_yaml
 from ..schemas import schema_error
@@ -211,9 +210,7 @@ def named_mitigation(name: str) -> Mitigation:
     InputError
         There is none.
     """
-    if name not in mitigations():
-        near = get_close_matches(name, mitigations(), 3, 0.5) or sorted(mitigations())
-        raise InputError(f"there is no mitigation '{name}'", fix=f"one of {', '.join(near)}")
+    check_choice("mitigation", name, mitigations())
     return mitigations()[name]
 
 

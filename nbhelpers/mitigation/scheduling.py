@@ -16,7 +16,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ..errors import InputError
+from ..errors import check_choice
 from ..machine import privileged, topology
 from ..workloads import Workload, format_cpu_list
 from . import _proc
@@ -52,11 +52,7 @@ def choose_cpus(which: str | Sequence[int], workload: Workload | None = None) ->
     allowed = _usable(workload)
     if not isinstance(which, str):
         return tuple(sorted(set(which)))
-    if which not in CHOICES:
-        raise InputError(
-            f"there is no choice of CPUs {which!r}",
-            fix=f"choose one of {', '.join(CHOICES)}, or give their numbers",
-        )
+    check_choice("choice of CPUs", which, CHOICES, more="; or give their numbers")
     core_of = {cpu.cpu: cpu.core for cpu in topology().cpus}
     cores = {cpu: core_of.get(cpu, cpu) for cpu in allowed}
     if which == "one-per-core":

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ..errors import InputError, nearest
+from ..errors import check_choice
 from ..places import shipped
 from ..reading import read_csv
 from ..statistics.agreement import accepted_range
@@ -41,10 +41,8 @@ def published_table(name: str) -> pd.DataFrame:
     InputError
         There is no such table; the message names the nearest.
     """
+    check_choice("published table", name, published_table_names(), FOLDER)
     path = FOLDER / f"{name}.csv"
-    if not path.is_file():
-        fix = nearest(name, published_table_names())
-        raise InputError(f"no published table {name!r}", where=FOLDER, fix=fix)
     frame = read_csv(path, comment="#")
     frame.attrs.update(_header(path))
     return frame

@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from ..errors import InputError
+from ..errors import InputError, check_choice
 from ._simulator import ffi
 from .loggops import LogGOPS, Network
 from .noise import Noise
@@ -24,10 +24,7 @@ KEEP: WeakKeyDictionary = WeakKeyDictionary()
 
 def bind_network(network: Network, mode: str) -> object:
     """`struct nb_network *` in the mode's unit."""
-    if mode not in MODES:
-        raise InputError(
-            f"there is no mode {mode!r}", fix="mode='exact' (the default) or mode='compat'"
-        )
+    check_choice("mode", mode, MODES)
     whole = isinstance(network, LogGOPS) and all(
         one == int(one) < 2**31 for one in (network.L, network.o, network.g, network.G, network.O)
     )

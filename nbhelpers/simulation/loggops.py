@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import InputError
+from ..errors import InputError, check_choice
 from ..places import knowledge
 from ..reading import read_yaml
 
@@ -238,12 +238,7 @@ def known_network(name: str) -> LogGOPS:
         There is no such machine; the message lists those there are.
     """
     known = _known()
-    if name not in known:
-        raise InputError(
-            f"no network '{name}' is known",
-            where=KNOWLEDGE,
-            fix="one of: " + ", ".join(sorted(known)),
-        )
+    check_choice("network", name, known, KNOWLEDGE)
     return LogGOPS(**{key: known[name][key] for key in "LogGOS"})
 
 

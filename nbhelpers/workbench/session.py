@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from ..errors import InputError
+from ..errors import InputError, check_choice
 from ..files import digest, write_json
 from ..measurement import Campaign, Cell, consequences
 from ..measurement import metrics as metric_layers
@@ -104,9 +104,7 @@ class Session:
     seed: int = 1
 
     def __post_init__(self):
-        if self.rule not in stopping.RULES:
-            fix = f"choose from {', '.join(stopping.RULES)}"
-            raise InputError(f"there is no stopping rule {self.rule!r}", fix=fix)
+        check_choice("stopping rule", self.rule, stopping.RULES)
         if min(self.runs, self.rounds) < 1 or self.seed < 0:
             raise InputError("runs and rounds are at least 1, the seed at least 0")
 

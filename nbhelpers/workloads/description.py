@@ -14,7 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from ..errors import InputError, nearest
+from ..errors import InputError, check_choice, nearest
 from ..places import knowledge
 from ..reading import read_json, read_yaml
 from ..schemas import place_of, schema_error
@@ -142,10 +142,9 @@ def find_description(name: str | os.PathLike) -> Description:
     if os.sep in text or text.endswith((".yml", ".yaml")):
         return read_description(text)
     names = sorted(path.stem for path in FOLDER.glob("*.yml"))
-    if text in names:
-        return read_description(FOLDER / f"{text}.yml")
-    fix = f"{nearest(text, names)} Or give the path of a .yml file"
-    raise InputError(f"no program '{text}' is described", fix=fix)
+    more = "; or give the path of a .yml file"
+    check_choice("description of a program", text, names, FOLDER, more)
+    return read_description(FOLDER / f"{text}.yml")
 
 
 def read_description(path: str | os.PathLike) -> Description:

@@ -13,7 +13,7 @@ from typing import Any
 
 import pandas as pd
 
-from nbhelpers.errors import InputError
+from nbhelpers.errors import InputError, check_choice
 from nbhelpers.reading import read_yaml
 from nbhelpers.schemas import place_of, schema_error
 
@@ -159,8 +159,7 @@ def known_cause(name: str) -> Cause:
     InputError
         There is no such cause.
     """
-    if name not in causes():
-        raise InputError(f"there is no cause '{name}'", fix=f"one of {', '.join(causes())}")
+    check_choice("cause", name, causes())
     return causes()[name]
 
 

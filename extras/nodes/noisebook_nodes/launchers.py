@@ -6,7 +6,7 @@ Owns the words of each launcher, from their documentation.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from nbhelpers.errors import InputError
+from nbhelpers.errors import InputError, check_choice
 from nbhelpers.mpi._installation import Installation, installation
 
 LAUNCHERS = ("srun", "mpirun of Open MPI", "mpiexec of MPICH", "mpiexec of PBS (PALS)")
@@ -47,11 +47,7 @@ class Spread:
     path: str = ""
 
     def __post_init__(self):
-        if self.launcher not in LAUNCHERS:
-            raise InputError(
-                f"there is no launcher '{self.launcher}'",
-                fix=f"choose one of: {', '.join(LAUNCHERS)}",
-            )
+        check_choice("launcher", self.launcher, LAUNCHERS)
         if min(self.nodes, self.ranks_per_node) < 1:
             raise InputError("there must be a node or more, and a rank or more on each")
 

@@ -97,7 +97,7 @@ def test_the_words_of_launchers():
     words = Spread("mpirun of Open MPI", 2, 3, ("--bind-to", "core")).command(["LD_PRELOAD"])
     assert words[0] == "mpirun" and words[-4:] == ["-x", "LD_PRELOAD", "--bind-to", "core"]
     assert words[words.index("--map-by") + 1] == "ppr:3:node" and "6" in words
-    with pytest.raises(InputError, match="choose one of: srun"):
+    with pytest.raises(InputError, match="did you mean 'srun'"):
         Spread("aprun")
     with pytest.raises(InputError, match="a node or more"):
         Spread("srun", nodes=0)

@@ -10,7 +10,7 @@ from functools import cached_property
 import numpy as np
 import pandas as pd
 
-from nbhelpers.errors import InputError
+from nbhelpers.errors import check_choice
 
 from .dependencies import CLIP, EMBEDDING, GATHER, MESSAGES, SCATTER, step_graph
 from .step_graph import StepGraph
@@ -83,8 +83,7 @@ class WhatIf:
             is ideal), `share` (how much of the excess time goes with it; may sum to more or less
             than 1).
         """
-        if part not in PARTS:
-            raise InputError(f"there is no part {part!r}", fix=f"one of {', '.join(PARTS)}")
+        check_choice("part", part, PARTS)
         if part == "step":
             return self._by_step()
         return self.replayed(*self._parts(part))

@@ -18,7 +18,7 @@ from ...attribution.replication import (
 )
 from ...attribution.search import CATEGORY
 from ...attribution.who import NOT_OF_TRACE
-from ...errors import InputError, NoisebookError, Unavailable
+from ...errors import NoisebookError, Unavailable, check_choice
 from ...measurement import rates, region_seconds
 from ...mitigation import explain_factor, mitigations
 from ...mitigation.trials import open_verdict
@@ -84,10 +84,7 @@ def find_verdict(steps: Steps, about: str) -> Verdict:
     InputError
         There is no such question.
     """
-    if about not in QUESTIONS:
-        raise InputError(
-            f"there is no question about '{about}'", fix=f"one of {', '.join(QUESTIONS)}"
-        )
+    check_choice("question about", about, QUESTIONS)
     question, rule = QUESTIONS[about]
     try:
         return replace(rule(steps), question=question)
