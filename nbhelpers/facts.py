@@ -1,6 +1,6 @@
 """What a notebook shows of an object: its name, and its facts as two columns.
 
-Owns the form in which `_repr_html_` of the library's objects shows them.
+Owns the words in which a value stands there, in the table of a machine, and in figures.
 """
 
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ def facts_html(title: str, facts: Mapping[str, object]) -> str:
     title
         What it is; may be empty.
     facts
-        Name and value; None is shown as "not known", an empty list or text as "none".
+        Name and value; see `as_words`.
 
     Returns
     -------
@@ -32,11 +32,11 @@ def facts_html(title: str, facts: Mapping[str, object]) -> str:
     --------
     >>> facts_html("a < b", {"CPUs": (0, 1)})
     "<p><b>a &lt; b</b></p><table><tr><th style='text-align:left'>CPUs</th>\
-<td style='text-align:left'>0, 1</td></tr></table>"
+<td style='text-align:left'>0 1</td></tr></table>"
     """
     rows = "".join(
         f"<tr><th style='text-align:left'>{escape(name)}</th>"
-        f"<td style='text-align:left'>{escape(_shown(value))}</td></tr>"
+        f"<td style='text-align:left'>{escape(_cut(as_words(value)))}</td></tr>"
         for name, value in facts.items()
     )
     head = f"<p><b>{escape(title)}</b></p>" if title else ""
@@ -65,12 +65,20 @@ def plain_number(value: float, column: str = "") -> str:
     return (f"{number:,.0f}" if 9_999 < abs(number) < 1e15 else f"{number:.4g}") + unit
 
 
-def _shown(value: object) -> str:
-    if value is None:
-        return "not known"
+def as_words(value: object) -> str:
+    """A value for people; of None, and of what is empty, "none".
+
+    Examples
+    --------
+    >>> as_words({"caches": {"L1d": "32K", "L2": None}, "CPUs": (0, 1)})
+    'caches L1d 32K, L2 none, CPUs 0 1'
+    """
     if isinstance(value, Mapping):
-        value = " ".join(f"{name}={text}" if text else str(name) for name, text in value.items())
-    elif isinstance(value, (list, tuple)):
-        value = ", ".join(map(str, value))
-    text = str(value) or "none"
+        return ", ".join(f"{name} {as_words(item)}" for name, item in value.items()) or "none"
+    if isinstance(value, list | tuple):
+        return " ".join(map(str, value)) or "none"
+    return "none" if value in (None, "") else str(value)
+
+
+def _cut(text: str) -> str:
     return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"

@@ -14,6 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..facts import as_words
 from ..files import digest, to_json
 from ..places import shipped
 from ..reading import read_yaml
@@ -89,16 +90,8 @@ def as_table(record: Mapping[str, Any]) -> "pd.DataFrame":
     """The record of a machine as a table: property, value."""
     import pandas
 
-    rows = [(name.replace("_", " "), _readable(value)) for name, value in record.items()]
+    rows = [(name.replace("_", " "), as_words(value)) for name, value in record.items()]
     return pandas.DataFrame(rows, columns=["property", "value"])
-
-
-def _readable(value: object) -> str:
-    if isinstance(value, Mapping):
-        return ", ".join(f"{name} {_readable(item)}" for name, item in value.items()) or "none"
-    if isinstance(value, list | tuple):
-        return " ".join(map(str, value)) or "none"
-    return "none" if value in (None, "") else str(value)
 
 
 def describe(root: str | Path = "/") -> Machine:

@@ -105,7 +105,7 @@ class Workload:
             "programming model": self.model,
             "placement": self.config,
             "CPUs": "all" if self.cpus is None else format_cpu_list(self.cpus),
-            "environment": dict(self.env),
+            "environment": [f"{name}={text}" for name, text in self.env],
             "timed region": self.region.kind,
             "waits for the common start": self.start,
             "judged by": self.outcome,
