@@ -5,6 +5,7 @@ Owns the frame around the cells, and the policy by which a browser loads nothing
 
 import html
 import re
+from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -125,13 +126,12 @@ def _take_navigation(notebook) -> str:
 
 def _take_top(notebook) -> str:
     """What belongs beneath the title, taken out of the cells' outputs."""
-    taken = []
+    taken: list[str] = []
     for cell in notebook.cells:
-        outputs = cell.get("outputs", [])
-        ours = [output for output in outputs if _output_html(output).startswith(_TOP)]
-        taken += [_output_html(output) for output in ours]
+        ours = [one for one in cell.get("outputs", []) if _output_html(one).startswith(_TOP)]
+        taken += map(_output_html, ours)
         if ours:
-            cell.outputs = [output for output in outputs if output not in ours]
+            cell.outputs = [one for one in cell.outputs if one not in ours]
     return "".join(taken)
 
 
@@ -205,12 +205,12 @@ def _columns(section: str) -> str:
 
 def _unique(body: str) -> str:
     """A heading or figure whose name was there before gets a number."""
-    seen: dict[str, int] = {}
+    seen = Counter[str]()
 
     def numbered(match: re.Match) -> str:
-        name = match.group(2)
-        seen[name] = seen.get(name, 0) + 1
-        return f'{match.group(1)}{name}{f"-{seen[name]}" if seen[name] > 1 else ""}"'
+        seen[match[2]] += 1
+        number = seen[match[2]]
+        return f'{match[1]}{match[2]}-{number}"' if number > 1 else match[0]
 
     return _NAMED.sub(numbered, body)
 
@@ -237,8 +237,8 @@ def write_page(html_path: str | Path, title: str, body: str, css: str = "") -> P
     """
     from pygments.formatters import HtmlFormatter
 
-    colours = HtmlFormatter(style="friendly_grayscale").get_style_defs(".highlight")
-    colours = re.sub(r"^\.highlight\s*\{[^}]*\}", "", colours, flags=re.MULTILINE)
+    formatter = HtmlFormatter(style="friendly_grayscale", nobackground=True)
+    colours = formatter.get_style_defs(".highlight")
     page = (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">\n'

@@ -40,7 +40,7 @@ def page(tmp_path_factory):
     shown = [
         top_html(answer._repr_html_()),
         top_html(limits_html("this machine", ["a limit"] * 9)),
-        save_table(numbers_table(), "wide", "All.", folder, source="simulated")._repr_html_(),
+        save_table(numbers_table(), "wide", "", folder, source="simulated").to_html("All."),
         save_figure(drawing(PAGE_IN), "full", "", data, folder).to_html("Full."),
         save_figure(drawing(COLUMN_IN), "half", "", data, folder).to_html("H."),
     ]

@@ -57,7 +57,6 @@ def exports_page(folder: Path) -> str:
     table = pd.DataFrame(sorted(rows), columns=["kind", "stage", "name", "files"])
     table = table.groupby(["kind", "stage", "name"], sort=False)["files"].agg(" ".join)
     return (
-        '<p><a href="index.html">Questions and answers</a></p><h1>Tables and figures as files</h1>'
         '<p>The numbers of the answers, to quote: <a href="numbers.json">numbers.json</a>.</p>'
         f"{links_html(table.reset_index())}"
     )

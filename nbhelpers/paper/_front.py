@@ -50,9 +50,8 @@ class Front:
 
     def cards(self, folder: str = "../pages/", ending: str = "html") -> str:
         """A card for each of `FIRST`, a line for each other; each links to FOLDER/STAGE.ENDING."""
-        rank = {stage: number for number, stage in enumerate(FIRST)}
-        first = [one for one in self.answers if one.stage in rank]
-        others = [one for one in self.answers if one.stage not in rank]
+        first = [one for one in self.answers if one.stage in FIRST]
+        others = [one for one in self.answers if one.stage not in FIRST]
         shown = (_card(one, f"{folder}{one.stage}.{ending}") for one in first)
         more = (_line(one, f"{folder}{one.stage}.{ending}") for one in others)
         lines = f'<h2>Further questions</h2><ul class="lines">{"".join(more)}</ul>'

@@ -42,11 +42,8 @@ class Publication:
     short: str
     citation: str
     doi: str
-    tables: tuple[JoinedTable, ...]
+    tables: tuple[JoinedTable, ...] = field(repr=False)
     index: pd.DataFrame = field(repr=False, compare=False)
-
-    def __repr__(self) -> str:
-        return f"{self.short}: {len(self.tables)} tables, {self.cells} published cells"
 
     @property
     def cells(self) -> int:
@@ -63,7 +60,6 @@ class Publication:
         shared = [note for note, count in notes.items() if count > 1]
         tables = "".join(_table_html(table, shared) for table in self.tables)
         return (
-            f'<p><a href="index.html">Questions and answers</a></p><h1>{escape(self.short)}</h1>'
             f'<p>{escape(self.citation)}. <a href="https://doi.org/{self.doi}">{self.doi}</a></p>'
             "<p>All tables, figures and claims, by the number that the paper gives them.</p>"
             f"{index_html(self.index)}"

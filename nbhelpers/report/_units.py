@@ -32,9 +32,7 @@ WHOLE = {  # column: heading, how a number is printed, factor
 _LEAST = 1e-4  # smaller ones are only said to be so
 _MOST_DECIMALS = 4
 _MOST_OF_INTERVALS, _TOO_LARGE = 6, 1e6
-_SPREAD = (
-    1000  # columns whose largest number is so many times the smallest have no decimals in common
-)
+_SPREAD = 1000  # of the largest number to the smallest: beyond it, no decimals in common
 
 
 def heading(column: str) -> str:

@@ -31,6 +31,7 @@ def figure_marks(
     label: str,
     log: bool = True,
     looks: Mapping[str, tuple[str, str]] | None = None,
+    mark: float | None = None,
 ) -> "Figure":
     """Draw marks with their intervals; those that are "published" are hollow.
 
@@ -45,6 +46,8 @@ def figure_marks(
         Whether one axes alone are logarithmic, where the values span enough.
     looks
         Colours and markers of `whose`; others are the palette's, in its order.
+    mark
+        A thin line at this value.
 
     Returns
     -------
@@ -87,6 +90,8 @@ def figure_marks(
             _hollow(axes.lines, names)
         if across == 1 and log:
             _log_axis(grid[0, 0])
+        if mark is not None:
+            grid[0, 0].axvline(mark, color="black", linewidth=0.6)
         if legend := grid[0, 0].get_legend():
             handles = legend.legend_handles
             _hollow(handles, names)

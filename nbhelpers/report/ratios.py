@@ -5,7 +5,6 @@ effect.
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-import numpy as np
 import pandas as pd
 
 from ..palette import BLUE, GREEN, ORANGE, SKY, VERMILION
@@ -39,18 +38,15 @@ def figure_findings(table: pd.DataFrame) -> "Figure":
     -------
     matplotlib Figure; what could not be compared has no mark.
     """
-    if table.empty or table["effect_percent"].isna().all():
-        unmeasured = "what the findings compare was not measured"
-        return blank_figure(table, unmeasured if len(table) else "no findings to draw")
+    if table["effect_percent"].isna().all():
+        return blank_figure(table, "what the findings compare was not measured")
     counts = table["verdict"].value_counts()
     marks = table[[f"{name}_percent" for name in ("effect", "low", "high")]]
     marks = marks.set_axis(["value", "low", "high"], axis=1).assign(panel="")
     marks["case"] = [text.split(" (")[0] for text in table["finding"]]
     marks["whose"] = [f"{verdict} ({counts[verdict]})" for verdict in table["verdict"]]
     looks = {f"{verdict} ({n})": _VERDICTS[verdict] for verdict, n in counts.items()}
-    figure = figure_marks(marks, "effect (%)", log=False, looks=looks)
-    figure.axes[0].axvline(0, color="black", linewidth=0.6)
-    return figure
+    return figure_marks(marks, "effect (%)", log=False, looks=looks, mark=0)
 
 
 def figure_dots(
@@ -89,13 +85,5 @@ def figure_dots(
         return blank_figure(table)
     marks = table[[y, low, high]].set_axis(["value", "low", "high"], axis=1).assign(panel="")
     marks["case"] = table[keys].astype(str).agg(" · ".join, axis=1)
-    marks["whose"] = table[by].map(_value_text)
-    figure = figure_marks(marks, label, log)
-    figure.axes[0].axvline(mark, color="black", linewidth=0.6)
-    return figure
-
-
-def _value_text(value: object) -> str:
-    if isinstance(value, (bool, np.bool_)):
-        return "co-scheduled" if value else "independent"
-    return f"{value:,}" if isinstance(value, (int, np.integer)) else str(value).replace("_", " ")
+    marks["whose"] = table[by].astype(str).str.replace("_", " ")
+    return figure_marks(marks, label, log, mark=mark)

@@ -17,7 +17,7 @@ from typing import Any
 import pandas as pd
 
 from ..empty import UNKNOWN, because, why_empty
-from ..errors import InputError
+from ..errors import InputError, check_choice
 from ..files import write_atomically, write_json
 from ..palette import PAGE_IN, POINTS, STYLE, names_as_they_are, second_channel
 from ..reading import read_csv, read_json
@@ -70,12 +70,6 @@ class Figure(Saved):
     width_in: float = PAGE_IN
     points: float = POINTS
 
-    def __repr__(self) -> str:
-        return f"Figure({self.name}: {self.folder / self.name}.{{pdf,svg,png,csv}})"
-
-    def _repr_html_(self) -> str:
-        return self.to_html(self.caption)
-
     def to_html(self, caption: str) -> str:
         """The picture, embedded, with a caption beneath, or none ("")."""
         data = base64.b64encode((self.folder / f"{self.name}.png").read_bytes()).decode()
@@ -93,12 +87,6 @@ class Figure(Saved):
 @dataclass(frozen=True)
 class Table(Saved):
     """A saved table."""
-
-    def __repr__(self) -> str:
-        return f"Table({self.name}: {self.folder / self.name}.{{csv,tex,html}})"
-
-    def _repr_html_(self) -> str:
-        return self.to_html(self.caption)
 
     @property
     def frame(self) -> pd.DataFrame:
@@ -157,7 +145,7 @@ class Shown:
     first: str = ""
 
     def __repr__(self) -> str:
-        return repr(self.record)
+        return f"{type(self.record).__name__}({self.record.name}: {self.record.folder})"
 
     def _repr_html_(self) -> str:
         if isinstance(self.record, Figure):
@@ -201,7 +189,7 @@ def save_figure(
 
     Returns
     -------
-    Figure: the record, which shows itself in a notebook.
+    Figure: the record.
 
     Raises
     ------
@@ -283,7 +271,7 @@ def save_table(
 
     Returns
     -------
-    Table: the record, which shows itself in a notebook.
+    Table: the record.
 
     Raises
     ------
@@ -295,9 +283,8 @@ def save_table(
     why = why or why_empty(frame) or UNKNOWN
     frame = frame.reset_index() if any(frame.index.names) else frame.reset_index(drop=True)
     frame = frame if len(frame.columns) else pd.DataFrame(columns=["result"])
-    if unknown := [name for name in formats if name not in frame]:
-        known = ", ".join(map(str, frame.columns))
-        raise InputError(f"a format for {unknown[0]!r}, no column", fix=f"columns: {known}")
+    for column in formats:
+        check_choice("column to be formatted", column, frame)
     if published is not None:
         frame = _with_published(frame, published)
         caption = _citing(caption, published)

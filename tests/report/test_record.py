@@ -70,7 +70,8 @@ def test_table_text_is_escaped(tmp_path):
     tex = (tmp_path / "table.tex").read_text()
     assert r"a\_b \& 50 \%" in tex and r"\caption{Half of 50 \% \& more\_.}" in tex
     assert r"\toprule" in tex and r"\begin{tabular}{lrr}" in tex
-    assert "a_b &amp; 50 %" in record._repr_html_() and "–" in record._repr_html_()
+    shown = record.to_html(record.caption)
+    assert "a_b &amp; 50 %" in shown and "–" in shown
     assert record.frame["seconds"][0] == pytest.approx(1 / 3, rel=1e-9)
 
 
@@ -180,7 +181,7 @@ def test_an_interval_stands_in_the_cell_of_its_number(tmp_path):
     assert r"case & median (\%) & gap (ms) & low \\" in text and r"{lrrr}" in text
     assert r"a & 3.1 (1.0~to~5.5) & 2.0 (1.0~to~3.0) & 1 \\" in text
     assert r"b & -- & 3.000 & 2 \\" in text
-    shown = record._repr_html_()
+    shown = record.to_html(record.caption)
     assert "3.1 (1.0\N{NO-BREAK SPACE}to\N{NO-BREAK SPACE}5.5)" in shown
     # 3 to 69 pixels are 1.0 to 5.5 %; beside the row without a number is no plot
     assert shown.count('<svg class="interval" role="img" aria-label="on a scale from 1.00') == 2
