@@ -36,12 +36,12 @@ def write_paper(build: str | Path) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     papers = publications(build / "results")
     for paper in papers:
-        _beside(folder / f"{paper.name}.html", paper.short, paper.to_html())
+        _linked_page(folder / f"{paper.name}.html", paper.short, paper.to_html())
     front, found = Front(build), export_records(build / "results", folder)
     export_publications(papers, folder)
     numbered = "All that the publications number or claim"
-    _beside(folder / "numbered.html", numbered, _numbered_page(papers))
-    _beside(folder / "exports.html", "Tables and figures as files", exports_page(folder))
+    _linked_page(folder / "numbered.html", numbered, _numbered_page(papers))
+    _linked_page(folder / "exports.html", "Tables and figures as files", exports_page(folder))
     write_numbers(front.answers, folder)
     typeset(front, papers, found, folder)
     return _page(folder / "index.html", TITLE, _front_page(front, papers))
@@ -51,7 +51,7 @@ def _page(path: Path, title: str, body: str) -> Path:
     return write_page(path, title, body, css=CSS.read_text(encoding="utf-8"))
 
 
-def _beside(path: Path, title: str, body: str) -> Path:
+def _linked_page(path: Path, title: str, body: str) -> Path:
     """A page that leads back to the front page."""
     home = '<p><a href="index.html">Questions and answers</a></p>'
     return _page(path, title, f"{home}<h1>{escape(title)}</h1>{body}")

@@ -51,7 +51,7 @@ def long(*values):
         (["ab", "--pairs", "9", "--", "sleep", "1"], "ab --pairs 9 -- ./a arguments"),
         (["ab", "--new-env", "A", "--", "true"], "NAME=VALUE"),
         (["ab", "--new-env", "A=1"], "which program?"),
-        (["ab", "--new-mitigation", "jemaloc", "--", "true"], "one of jemalloc"),
+        (["ab", "--new-mitigation", "jemaloc", "--", "true"], "did you mean 'jemalloc'"),
         (["run", "--shell", "true", "--", "true"], "give one of them"),
         (["compare", "build/quick"], "noisebook compare A.zip B.zip"),
         (["compare", "a.zip", "b.zip"], "cannot read it"),
