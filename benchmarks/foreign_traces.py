@@ -3,7 +3,7 @@
     python benchmarks/foreign_traces.py TRACE …
 
 A TRACE is what `noisebook whatif` takes: a GOAL file, a folder or file of MPI calls, of liballprof,
-OTF2 or Kineto (the last three: make extra EXTRA=formats). Printed a line each: ranks, operations,
+OTF2 (make extra EXTRA=formats) or Kineto (EXTRA=training). Printed a line each: ranks, operations,
 messages, seconds to read it, and to simulate it on the reference's network; or what the error says.
 """
 

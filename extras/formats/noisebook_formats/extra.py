@@ -15,10 +15,9 @@ def _reader(module: str, name: str) -> Callable[[Path], Calls]:
     return lambda path: getattr(import_module(f"noisebook_formats.{module}"), name)(path)
 
 
-_liballprof, _kineto = _reader("liballprof", "read_liballprof"), _reader("kineto", "read_kineto")
+_liballprof = _reader("liballprof", "read_liballprof")
 EXTRA = Extra(
     Path(__file__).parent / "notebooks",
     traces={"*rank-0.txt": _liballprof, "*.tar.xz": _liballprof}
-    | {"*.otf2": _reader("otf2_archive", "read_otf2")}
-    | {"*.json": _kineto, "*.json.gz": _kineto},
+    | {"*.otf2": _reader("otf2_archive", "read_otf2")},
 )

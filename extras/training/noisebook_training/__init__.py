@@ -7,6 +7,7 @@ _OWNERS = {  # name -> the module that defines it; loaded when it is asked for
     "distances": "host_noise",
     "exchanged": "naming",
     "jobs_at_scale": "at_scale",
+    "kineto_job": "process_groups",
     "measured_steps": "host_noise",
     "named": "naming",
     "played": "scenarios",
@@ -16,6 +17,7 @@ _OWNERS = {  # name -> the module that defines it; loaded when it is asked for
     "slow_stages": "naming",
     "slow_workers": "naming",
     "what_if": "scenarios",
+    "worker_steps": "scenarios",
 }
 __all__ = sorted(_OWNERS)
 

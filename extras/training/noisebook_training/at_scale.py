@@ -1,6 +1,6 @@
 """A training job on many more replicas than were recorded, under noise of its hosts.
 
-Owns the draw of replicas.
+Owns the draw of replicas, and the replay in which a worker's detours lengthen what it does.
 """
 
 from collections.abc import Sequence
@@ -10,12 +10,11 @@ import numpy as np
 import pandas as pd
 
 from nbhelpers.progress import each
-from nbhelpers.simulation import Detours, simulate
+from nbhelpers.simulation import Detours, Noise
 from nbhelpers.simulation.machines import spread_over
 from nbhelpers.statistics import bootstrap_interval
 
 from .scenarios import WhatIf, what_if
-from .schedules import FREE_NETWORK, step_schedule
 from .trace import published_job
 
 
@@ -29,6 +28,50 @@ def drawn_seconds(result: WhatIf, replicas: int, seed: int = 0) -> np.ndarray:
     """
     lanes = result.net_s.reshape(len(result.net_s), -1)
     return lanes[:, np.random.default_rng(seed).integers(0, lanes.shape[1], replicas)]
+
+
+def noisy_step_s(result: WhatIf, lasts_s: np.ndarray, noise: Noise) -> float:
+    """How long a step takes whose operations last so long without noise, float64 [O, R]; the
+    noise's ranks are replica × stages + stage.
+    """
+    stages, lasts_ns = result.job.stages, lasts_s * 1e9
+    ends = np.empty_like(lasts_ns)
+    for before, group, joint in result.graph.groups():
+        begin = ends[before].max(axis=0, initial=0)
+        if joint:
+            begin = np.full_like(begin, begin.max())
+        for operation in group:
+            ranks = np.arange(len(begin)) * stages + result.job.stage[operation]
+            which, phase = noise.rank_trace[ranks], noise.phase_ns[ranks]
+            for number in np.unique(which):
+                own = which == number
+                work = begin[own], lasts_ns[operation, own], phase[own]
+                ends[operation, own] = ends_under(noise.traces[number], *work)
+    return float(ends[result.graph.last].max() / 1e9)
+
+
+def ends_under(
+    trace: Detours, begin_ns: np.ndarray, work_ns: np.ndarray, phase_ns: np.ndarray
+) -> np.ndarray:
+    """When work that begins at a time is over, if the CPU's detours take it away meanwhile.
+
+    Examples
+    --------
+    >>> trace = Detours(np.array([5.0]), np.array([2.0]), 10.0)
+    >>> ends_under(trace, np.array([0, 0, 6]), np.array([5, 6, 1]), np.zeros(3)).tolist()
+    [5.0, 8.0, 8.0]
+    """
+    table, *whole = trace.exact_table
+    start, free_before = table.T / 1e3
+    period, free = np.array(whole) / 1e3
+    lost = np.append(start - free_before, period - free)
+    periods, at = np.divmod(begin_ns + phase_ns, period)
+    struck = np.searchsorted(start, at, "right") - 1
+    since = at - start[struck] - np.diff(lost)[struck]
+    done = np.where(struck < 0, at, free_before[struck] + np.maximum(0, since))
+    more, left = np.divmod(done + work_ns, free)
+    end = (periods + more) * period + left + lost[np.searchsorted(free_before, left, "left")]
+    return np.maximum(begin_ns, end - phase_ns)
 
 
 def jobs_at_scale(
@@ -95,7 +138,7 @@ def _quiet_and_noisy(
     result: WhatIf, traces: Sequence[Detours], replicas: int, seed: int
 ) -> tuple[float, float]:
     """Seconds of a step without and with noise, on the same draw of replicas."""
-    schedule = step_schedule(result, replicas, drawn_seconds(result, replicas, seed))
-    noise = spread_over(traces, schedule.ranks, seed)
-    quiet, noisy = (simulate(schedule, FREE_NETWORK, each) for each in (None, noise))
-    return quiet.makespan_ns / 1e9, noisy.makespan_ns / 1e9
+    lasts_s = np.clip(drawn_seconds(result, replicas, seed), 0, None)
+    noise = spread_over(traces, replicas * result.job.stages, seed)
+    quiet = result.graph.step_seconds(lasts_s[:, None])[0]
+    return float(quiet), noisy_step_s(result, lasts_s, noise)

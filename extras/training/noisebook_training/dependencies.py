@@ -17,7 +17,7 @@ GATHER, SCATTER, CLIP = "params-all-gather", "grads-reduce-scatter", "optimizer-
 ACROSS_REPLICAS = (GATHER, SCATTER, CLIP)
 EMBEDDING = "embedding-grads-all-reduce"
 AFTERWARDS = ("gc", "layernorm-grads-all-reduce", EMBEDDING, SCATTER, CLIP, "optimizer")
-KNOWN = {*COMPUTING, *MESSAGES, *AFTERWARDS, GATHER}
+KNOWN = {*COMPUTING[:2], *MESSAGES, *AFTERWARDS, GATHER}
 
 Lanes = dict[tuple[int, str], list[int]]
 """Operations of one kind on one stage, in the order in which they began."""

@@ -45,15 +45,15 @@ def slower_than_peers(job: TrainingJob, confidence: float = CONFIDENCE) -> pd.Da
     Raises
     ------
     InputError
-        Fewer than two replicas, or fewer than five steps.
+        Fewer than two replicas, or fewer than three steps.
     """
     steps = len(job.steps)
-    if job.replicas < 2 or steps < 5:
+    if job.replicas < 2 or steps < 3:
         raise InputError(
             f"{job.replicas} replicas and {steps} steps are too few to compare workers",
             where=job.name,
             why="a worker is compared with its stage in other replicas, step by step",
-            fix="record two replicas and five steps or more",
+            fix="record two replicas and three steps or more",
         )
     from scipy import stats
 
@@ -152,7 +152,9 @@ def parts(result: WhatIf) -> pd.DataFrame:
 def _typical_seconds(result: WhatIf) -> np.ndarray:
     """As `WhatIf.ideal_s`, but of each stage for itself where it computes."""
     job, typical = result.job, result.ideal_s.copy()
-    for kind, stage in product(COMPUTING, range(job.stages)):
+    if job.graph is not None:
+        return np.where(np.isin(job.kind, COMPUTING), np.median(result.net_s, (1, 2)), typical)
+    for kind, stage in product(COMPUTING[:2], range(job.stages)):
         rows = (job.kind == kind) & (job.stage == stage)
         typical[rows] = np.median(result.net_s[rows])
     return typical
@@ -201,12 +203,12 @@ def named(result: WhatIf) -> pd.DataFrame:
     rows = [
         (f"{what} {replica}/{stage}", gain[what, replica, stage]) for what, replica, stage in keys
     ]
-    if not rows:
+    if not rows and len(job.steps) > 4:  # of three the second latest is the median itself
         late = job.step_s - np.median(job.step_s)
         first, second = np.sort(late)[:-3:-1]
         if first / job.step_s.sum() >= LEAST and first >= OUT * second:
             rows = [(f"step {job.steps[late.argmax()]}", first / job.step_s.sum())]
-    if not rows:
+    if not rows and job.stages > 1:
         excess = 1 - result.ideal_step_s / job.step_s.mean()
         stages = slow_stages(result)
         rows = [(f"stage {one.stage}", one.share * excess) for one in stages.itertuples()]

@@ -14,7 +14,7 @@ from nbhelpers.errors import check_choice
 
 from .dependencies import CLIP, EMBEDDING, GATHER, MESSAGES, SCATTER, step_graph
 from .step_graph import StepGraph
-from .trace import TrainingJob
+from .trace import COMPUTING, TrainingJob
 
 MEDIAN_KINDS = {*MESSAGES, GATHER, SCATTER, CLIP, EMBEDDING, "layernorm-grads-all-reduce"}
 CLOCK_ERROR_S = 0.01  # clocks of two workers differ by less
@@ -153,7 +153,7 @@ class WhatIf:
 
 def what_if(job: TrainingJob) -> WhatIf:
     """Prepare a job's replays: its graph, transfer times and ideal durations."""
-    graph = step_graph(job)
+    graph = job.graph or step_graph(job)
     net = _net_seconds(job, graph)
     return WhatIf(job, graph, net, _ideal_seconds(job, net))
 
@@ -179,7 +179,16 @@ def _net_seconds(job: TrainingJob, graph: StepGraph) -> np.ndarray:
 
 
 def _ideal_seconds(job: TrainingJob, net: np.ndarray) -> np.ndarray:
-    """One duration a kind: the mean of computations, the median of communication."""
+    """One duration a kind: the mean of computations, the median of communication.
+
+    Where operations are alike by place, one a place; all stages then compute equally long.
+    """
+    if job.graph is not None:
+        computes = np.isin(job.kind, COMPUTING)
+        ideal = np.where(computes, net.mean((1, 2)), np.median(net, (1, 2)))
+        seconds = np.maximum(np.bincount(job.stage[computes], ideal[computes]), 1e-12)
+        ideal[computes] *= (seconds.mean() / seconds)[job.stage[computes]]
+        return ideal
     kinds = job.kind
     ideal = np.empty(len(kinds))
     for kind in set(kinds.tolist()):
@@ -224,3 +233,30 @@ def late_seconds(result: WhatIf) -> np.ndarray:
             own = needs[job.stage[needs] == job.stage[operation]]
             late[operation] = job.start_s[operation] - ends[own].max(axis=0, initial=0)
     return np.clip(late, 0, None)
+
+
+def worker_steps(result: WhatIf) -> pd.DataFrame:
+    """What each worker did in each step.
+
+    Returns
+    -------
+    pandas.DataFrame
+        `step`, `replica`, `stage`, `rank` (where the trace says it); `compute_ms`, `transfer_ms`
+        (communication, beside the computation or not) and `wait_ms` (for partners in it).
+    """
+    job, net_s = result.job, np.clip(result.net_s, 0, None)
+    computes = np.isin(job.kind, COMPUTING)
+    spent = {
+        "compute_ms": (computes, job.duration_s),
+        "transfer_ms": (~computes, net_s),
+        "wait_ms": (~computes, np.clip(job.duration_s - net_s, 0, None)),
+    }
+    axes = np.indices((job.stages, len(job.steps), job.replicas))
+    stage, step, replica = (axis.ravel() for axis in axes)
+    table = pd.DataFrame({"step": job.steps[step], "replica": replica, "stage": stage})
+    if job.ranks is not None:
+        table["rank"] = job.ranks[replica, stage]
+    on_stage = np.arange(job.stages)[:, None] == job.stage
+    for name, (rows, seconds) in spent.items():
+        table[name] = 1e3 * ((on_stage & rows) @ seconds.reshape(len(rows), -1)).ravel()
+    return table.sort_values(["step", "replica", "stage"], ignore_index=True)

@@ -3,9 +3,9 @@
 Owns the order of the groups and their replay: the longest path through a graph without circles.
 """
 
-from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
 
 import numpy as np
 
@@ -135,29 +135,16 @@ def _grouped(
 
 
 def _in_order(group_of: list[int], groups: list[list[int]], needed: list[list[int]]) -> list[int]:
-    """The groups, each after all that it needs (Kahn's algorithm)."""
-    waiting = [len(needs) for needs in needed]
-    releases: list[list[int]] = [[] for _ in groups]
-    for group, needs in enumerate(needed):
-        for operation in needs:
-            releases[group_of[operation]].append(group)
-    ready = deque(group for group, left in enumerate(waiting) if not left)
-    order = []
-    while ready:
-        group = ready.popleft()
-        order.append(group)
-        for released in releases[group]:
-            waiting[released] -= 1
-            if not waiting[released]:
-                ready.append(released)
-    if len(order) < len(groups):
-        stuck = next(group for group, left in enumerate(waiting) if left)
+    """The groups, each after all that it needs."""
+    before = {group: {group_of[one] for one in needs} for group, needs in enumerate(needed)}
+    try:
+        return list(TopologicalSorter(before).static_order())
+    except CycleError as error:
         raise InputError(
             "operations of a step wait for each other in a circle",
-            where=f"among {len(groups) - len(order)} groups, that of operations {groups[stuck]}",
+            where=f"operations {groups[error.args[1][0]]} are among them",
             why="their recorded order is no order in which they can be carried out",
-        )
-    return order
+        ) from None
 
 
 def _packed(lists: Sequence[Sequence[int]]) -> tuple[np.ndarray, np.ndarray]:

@@ -15,8 +15,11 @@ from nbhelpers.errors import InputError
 from nbhelpers.places import shipped
 from nbhelpers.reading import read_csv, read_parquet
 
+from .step_graph import StepGraph
+
 COLUMNS = ["dp_rank", "stage", "step", "optype", "start_ts", "duration", "seq_id", "mc"]
-COMPUTING = ("forward-compute", "backward-compute")
+COMPUTE = "compute"  # forward and backward, as far as a trace does not tell them apart
+COMPUTING = ("forward-compute", "backward-compute", COMPUTE)
 _FOLDER = "data/published/stragglers"
 
 
@@ -38,6 +41,11 @@ class TrainingJob:
     start_s, duration_s
         float64 [O, S, R]; from the begin of the step. Of communication the duration has the
         waiting in it.
+    graph
+        What waits for what in a step, where the trace says it; then operations are alike by their
+        place in the step, and not by their kind. None: `dependencies` has the rules.
+    ranks
+        int [R, P]; which rank of the program each worker is, where the trace says it.
 
     Examples
     --------
@@ -52,6 +60,8 @@ class TrainingJob:
     steps: np.ndarray
     start_s: np.ndarray
     duration_s: np.ndarray
+    graph: StepGraph | None = None
+    ranks: np.ndarray | None = None
 
     @property
     def replicas(self) -> int:
@@ -86,6 +96,7 @@ class TrainingJob:
             name=f"{self.name} of replicas {', '.join(map(str, chosen))}",
             start_s=self.start_s[:, :, chosen],
             duration_s=self.duration_s[:, :, chosen],
+            ranks=None if self.ranks is None else self.ranks[chosen],
         )
 
     def __repr__(self) -> str:

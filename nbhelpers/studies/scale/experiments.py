@@ -69,15 +69,15 @@ def variations(
     the overhead: `net`, `low`, `high`; `seeds`.
     """
     rows: list[tuple] = []
-    for case, noise in product(_cases(share), noises):
+    for case, noise, trace in _noisy_cases(share, noises):
         application, varied, value, made, network = case
         of_pop = application == "POP"
         number = pop_ranks.get(noise, ranks) if of_pop else ranks
         schedule = made(patterns.grid(number, 2 if of_pop else 3))
         known = application, varied, value, number, communication_share(schedule, network)
-        found = each_slowdown(schedule, network, noises[noise], seeds)
+        found = each_slowdown(schedule, network, trace, seeds)
         ends = np.array([np.median(found), *bootstrap_interval(found, "median")])
-        rows.append((*known, noise, *(ends - noises[noise].overhead)))
+        rows.append((*known, noise, *(ends - trace.overhead)))
     for root in ("fixed", "rotated"):
         schedule = patterns.calls(patterns.binomial_bcast, 128, 8, calls, root == "rotated")
         for noise, trace in noises.items():
@@ -85,6 +85,36 @@ def variations(
             ends = np.array([np.median(found), *bootstrap_interval(found, "median")])
             rows.append(("bcast", "root", root, 128, 1.0, noise, *ends))
     return pd.DataFrame(rows, columns=[*_KEYS, *_NET]).assign(seeds=seeds)
+
+
+def _noisy_cases(
+    share: float, noises: Mapping[str, Detours]
+) -> Iterator[tuple[Case, str, Detours]]:
+    """Each case under each noise; as it is, also under noise of drawn lengths and distances."""
+    for case, (noise, trace) in product(_cases(share), noises.items()):
+        yield case, noise, trace
+        if case[1] == _AS_IT_IS:
+            yield (case[0], "noise", "Poisson", *case[3:]), noise, randomized(trace)
+
+
+def randomized(trace: Detours, count: int = 10_000, seed: int = 0) -> Detours:
+    """Noise whose lengths and distances are Poisson numbers of µs, with the means of a trace: what
+    the injector of Ferreira et al. 2008 does "if a randomized frequency and/or duration is
+    requested" (section 3). It is not said in which runs it was.
+
+    Examples
+    --------
+    >>> from nbhelpers.simulation import periodic
+    >>> drawn = randomized(periodic(1000, 25))
+    >>> round(drawn.duration_ns.mean() / 1e3, 1), round(drawn.overhead, 4)
+    (25.0, 0.025)
+    """
+    rng = np.random.default_rng(seed)
+    distance_us = rng.poisson(trace.period_ns / len(trace) / 1e3, count)
+    length_us = rng.poisson(trace.duration_ns.mean() / 1e3, count)
+    end_us = np.cumsum(distance_us)
+    name = f"{trace.name}, Poisson"
+    return Detours((end_us - distance_us) * 1e3, length_us * 1e3, end_us[-1] * 1e3, name=name)
 
 
 def _cases(share: float) -> Iterator[Case]:

@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 
 import pytest
-from noisebook_formats.kineto import read_kineto
+from noisebook_training.kineto import read_kineto
 
 from nbhelpers.cli import DONE, main
 from nbhelpers.errors import InputError
