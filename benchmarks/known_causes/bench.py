@@ -23,9 +23,9 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from noisebook_known_causes.scoring import answers_of, named_by_explain, score
 from noisebook_known_causes.tables import DEVELOPMENT, HELD_OUT, bench_tables
 from scipy.stats import spearmanr
+from score import answers_of, named_by_explain, score
 from sklearn.ensemble import GradientBoostingRegressor
 from sklearn.linear_model import lars_path
 from sklearn.model_selection import KFold

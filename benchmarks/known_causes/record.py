@@ -14,6 +14,8 @@ methods were tuned on them; of the others all but three (one of two at once) are
 """
 
 import argparse
+import gzip
+import io
 import time
 import warnings
 from pathlib import Path
@@ -26,16 +28,22 @@ from noisebook_known_causes.tables import (
     DEVELOPMENT,
     HELD_OUT,
     KINDS_OF_TABLE,
+    TRUTH,
     bench_folder,
+    is_giveaway,
+    path_of,
     split,
-    write_table,
 )
 
 from nbhelpers.errors import NoisebookError
+from nbhelpers.files import write_atomically
 from nbhelpers.measurement import finished, recorded_runs
 from nbhelpers.statistics import bootstrap_ratio
 
 SEED = 14  # of the halves, of the order, of the ids
+_ALWAYS = ("run", "table", "status", "seconds", *TRUTH)
+# of the campaign and the machine's clock; or nothing but the region's length once more
+_OWN = ("t0_ns", "message", "noise", "round", "epoch", "elapsed_seconds")
 FIRST_BENCH = {
     "cache-eviction",
     "cpu-hog",
@@ -108,6 +116,38 @@ def effect(table: pd.DataFrame) -> tuple[float, float, float]:
     on = table["truth"] != UNDISTURBED
     low, high = bootstrap_ratio(table.loc[on, "seconds"], table.loc[~on, "seconds"], "median", SEED)
     return table.loc[on, "seconds"].median() / table.loc[~on, "seconds"].median(), low, high
+
+
+def write_table(folder: str | Path, cause: str, doses: dict[str, pd.DataFrame]) -> Path:
+    """Write the runs of a cause, all doses in one file.
+
+    Left out are runs that failed, columns that give the injector away, and columns that are the
+    same in all runs.
+
+    Parameters
+    ----------
+    folder
+        Folder of the bench.
+    cause
+        Its id.
+    doses
+        Dose -> runs of its campaign.
+
+    Returns
+    -------
+    Path of the file, a gzipped CSV; the column `table` has the dose.
+    """
+    tables = [finished(runs).assign(table=dose) for dose, runs in doses.items()]
+    table = pd.concat(tables, ignore_index=True)
+    kept = [name for name in table if name in _ALWAYS or table[name].astype(str).nunique() > 1]
+    chosen = [name for name in kept if not is_giveaway(name) and name not in _OWN]
+    buffer = io.BytesIO()
+    with gzip.GzipFile(fileobj=buffer, mode="wb", mtime=0, compresslevel=9) as file:
+        file.write(table[chosen].to_csv(index=False).encode())
+    path = path_of(Path(folder), cause)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(path, buffer.getvalue())
+    return path
 
 
 def pack(folder: Path, only: list[str]) -> None:

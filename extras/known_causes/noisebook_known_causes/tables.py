@@ -5,8 +5,6 @@ Owns the layout of the folder `bench` (CARD.md there) and what an attribution ma
 """
 
 import fnmatch
-import gzip
-import io
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -16,8 +14,6 @@ import numpy as np
 import pandas as pd
 
 from nbhelpers.errors import InputError
-from nbhelpers.files import write_atomically
-from nbhelpers.measurement import finished
 from nbhelpers.reading import read_csv
 
 from .catalogue import UNDISTURBED, Cause, known_cause
@@ -169,12 +165,12 @@ def blinded(runs: pd.DataFrame) -> pd.DataFrame:
 # ---- files ---------------------------------------------------------------------------------------
 
 
-def _path(folder: Path, cause: str) -> Path:
+def path_of(folder: Path, cause: str) -> Path:
     return folder / "runs" / f"{cause}.csv.gz"
 
 
 def _recorded(folder: Path, cause: str, dose: str) -> pd.DataFrame:
-    runs = _read(_path(folder, cause))
+    runs = _read(path_of(folder, cause))
     return (
         runs[runs["table"] == dose]
         .drop(columns="table")
@@ -198,40 +194,3 @@ def _numbers(column: pd.Series) -> pd.Series:
         return pd.to_numeric(filled)
     except (TypeError, ValueError):
         return column
-
-
-def write_table(folder: str | Path, cause: str, doses: dict[str, pd.DataFrame]) -> Path:
-    """Write the runs of a cause, all doses in one file.
-
-    Left out are runs that failed, columns that give the injector away, and columns that are the
-    same in all runs.
-
-    Parameters
-    ----------
-    folder
-        Folder of the bench.
-    cause
-        Its id.
-    doses
-        Dose -> runs of its campaign.
-
-    Returns
-    -------
-    Path of the file, a gzipped CSV; the column `table` has the dose.
-    """
-    tables = [finished(runs).assign(table=dose) for dose, runs in doses.items()]
-    table = pd.concat(tables, ignore_index=True)
-    kept = [name for name in table if name in _ALWAYS or table[name].astype(str).nunique() > 1]
-    chosen = [name for name in kept if not is_giveaway(name) and name not in _OWN]
-    buffer = io.BytesIO()
-    with gzip.GzipFile(fileobj=buffer, mode="wb", mtime=0, compresslevel=9) as file:
-        file.write(table[chosen].to_csv(index=False).encode())
-    path = _path(Path(folder), cause)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(path, buffer.getvalue())
-    return path
-
-
-_ALWAYS = ("run", "table", "status", "seconds", *TRUTH)
-# of the campaign and the machine's clock; or nothing but the region's length once more
-_OWN = ("t0_ns", "message", "noise", "round", "epoch", "elapsed_seconds")

@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from noisebook_known_causes import __main__ as command
-from noisebook_known_causes import scoring, tables
+import score as scoring
+from noisebook_known_causes import tables
 from noisebook_known_causes.campaigns import (
     _dose,
     _place,
@@ -23,6 +23,7 @@ from noisebook_known_causes.catalogue import _read, causes
 from noisebook_known_causes.kinds import KINDS
 from noisebook_known_causes.outside import Confined, Profiler
 from noisebook_known_causes.scores import shows
+from record import write_table
 
 from nbhelpers.errors import InputError, Unavailable
 from nbhelpers.measurement import Attachment, finished
@@ -306,7 +307,7 @@ def bench(tmp_path):
         "profiler": ("strong", invented("irq_LOC", 1.5, 3, ("profiler",)), "held-out", 1.4, 1.6),
     }
     for number, (cause, (dose, runs, half, low, high)) in enumerate(made.items()):
-        tables.write_table(tmp_path, cause, {dose: runs})
+        write_table(tmp_path, cause, {dose: runs})
         ids = {kind: f"T{number}{at}" for at, kind in enumerate(tables.KINDS_OF_TABLE)}
         rows.append(
             {
@@ -399,7 +400,7 @@ def test_both_causes_are_asked_for_where_both_were_planted(tmp_path):
     truths = ("timer-storm", "slow-path", "timer-storm+slow-path")
     runs = invented("retries", 1.5, 4, truths).assign(irq_LOC=7)
     runs.loc[3, "irq_LOC"] = 9
-    tables.write_table(tmp_path, "timers-and-slow-path", {"strong": runs})
+    write_table(tmp_path, "timers-and-slow-path", {"strong": runs})
     row = {"cause": "timers-and-slow-path", "dose": "strong", "half": "development", "runs": 48}
     row |= {
         "effect": 1.5,
@@ -448,12 +449,12 @@ def test_recorded_tables_have_the_truth_and_nothing_that_gives_the_injector_away
 
 
 def test_the_command_exports_blind_tables_and_scores_answers(tmp_path, capsys):
-    assert command.main(["export", str(tmp_path)]) == 0
+    assert scoring.main(["export", str(tmp_path)]) == 0
     files = sorted(tmp_path.glob("T*.csv"))
     assert len(files) == 3 * (tables.split()["half"] == "development").sum()
     assert "truth" not in pd.read_csv(files[0]) and "seconds" in pd.read_csv(files[0])
     path = tmp_path / "answers.csv"
     pd.DataFrame(columns=list(scoring.ANSWERS)).to_csv(path, index=False)
-    assert command.main(["score", str(path)]) == 0
+    assert scoring.main(["score", str(path)]) == 0
     assert "leader right, all doses: 0 of " in capsys.readouterr().out
-    assert command.main(["score", str(tmp_path / "nothing.csv")]) == 1
+    assert scoring.main(["score", str(tmp_path / "nothing.csv")]) == 1

@@ -1,27 +1,29 @@
-"""The score of any attribution on the bench of known causes: the leader right, the factor right,
-and what it finds where there is nothing.
+"""The bench of known causes on the command line: blind tables for any attribution, and its score.
 
-Owns the form of the answers and what counts as right; pure, tables in, tables out.
+    python benchmarks/known_causes/score.py export FOLDER [--half HALF]
+    python benchmarks/known_causes/score.py answer ANSWERS.csv [--half HALF]
+    python benchmarks/known_causes/score.py score ANSWERS.csv [--half HALF]
+
+`export` writes one CSV a table, without the truth; `answer` writes this library's own answers;
+`score` says how good answers are: the leader right, the factor right, and what is found where there
+is nothing. HALF is development (the default) or held-out.
 """
 
+import argparse
 import math
+import sys
+import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from statsmodels.stats.proportion import proportion_confint
-
-from nbhelpers.errors import InputError
-from nbhelpers.measurement import describe_columns
-from nbhelpers.mitigation.knowledge import factor_of
-from nbhelpers.progress import each
-
-from .catalogue import known_cause
-from .scores import any_shows, explained_cause, shows
-from .tables import (
+from noisebook_known_causes.catalogue import known_cause
+from noisebook_known_causes.scores import any_shows, explained_cause, shows
+from noisebook_known_causes.tables import (
     ALONE,
     DEVELOPMENT,
+    HELD_OUT,
     PLANTED,
     SHUFFLED,
     BenchTable,
@@ -29,6 +31,13 @@ from .tables import (
     is_giveaway,
     split,
 )
+from statsmodels.stats.proportion import proportion_confint
+
+from nbhelpers.errors import InputError, NoisebookError
+from nbhelpers.measurement import describe_columns
+from nbhelpers.mitigation.knowledge import factor_of
+from nbhelpers.progress import each
+from nbhelpers.reading import read_csv
 
 ANSWERS = ("table", "leaders", "factor")
 PROGRAM = "program-paths"  # the factor of a program's own counters
@@ -225,3 +234,46 @@ def score_in_words(scores: pd.DataFrame) -> list[str]:
         for row in scores.rename(columns={"count": "count_"}).itertuples()
         if row.of
     ]
+
+
+def _export(place: Path, half: str) -> str:
+    place.mkdir(parents=True, exist_ok=True)
+    tables = list(bench_tables(half))
+    for one in tables:
+        one.blind.to_csv(place / f"{one.id}.csv", index=False)
+    return f"{len(tables)} tables in {place}"
+
+
+def _answer(place: Path, half: str) -> str:
+    answers = answers_of(half=half)
+    answers.to_csv(place, index=False)
+    return f"{len(answers)} answers in {place}"
+
+
+def _score(place: Path, half: str) -> str:
+    answers = read_csv(place, keep_default_na=False, dtype=str)
+    return "\n".join(score_in_words(score(answers, half)))
+
+
+def main(words: list[str] | None = None) -> int:
+    """Run one of the commands; the exit status."""
+    parser = argparse.ArgumentParser(
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("command", choices=("export", "answer", "score"))
+    parser.add_argument("place", type=Path, metavar="FOLDER|ANSWERS.csv")
+    parser.add_argument("--half", choices=(DEVELOPMENT, HELD_OUT), default=DEVELOPMENT)
+    options = parser.parse_args(words)
+    commands = {"export": _export, "answer": _answer, "score": _score}
+    warnings.simplefilter("ignore")
+    try:
+        print(commands[options.command](options.place, options.half))
+    except (NoisebookError, OSError) as error:
+        print(error, file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
