@@ -181,8 +181,8 @@ def named(result: WhatIf) -> pd.DataFrame:
     there is none, it is a step that stands out so, or a stage with half of the excess.
 
     Of 360 jobs that no threshold was chosen on (benchmarks/straggler_kinds.py 30 held-out), one of
-    twelve kinds in each, 313 are named right, 87 % (95 % interval 83 to 90), 12 wrong, 3.3 % (1.7 to
-    5.8); 35 are not named, 17 of these since they cost less than 2 %.
+    twelve kinds in each, 313 are named right, 87 % (95 % interval 83 to 90), and 12 wrong, 3.3 %
+    (1.7 to 5.8). Of the 35 that are not named 17 cost less than 2 %.
 
     Returns
     -------
