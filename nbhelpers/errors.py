@@ -20,17 +20,22 @@ def printable(text: str) -> str:
     return "".join(one if one.isprintable() or one in "\n\t" else "�" for one in text)
 
 
+FEW = 5  # names that are all said
+
+
 def nearest(name: str, known: Iterable[str]) -> str:
     """What somebody may have meant by a name that there is not.
 
     Examples
     --------
     >>> nearest("nbodi", ["nbody", "stream"]), nearest("x", ["nbody", "stream"])
-    ("did you mean 'nbody'?", 'choose from nbody, stream')
+    ("did you mean 'nbody'? There are nbody, stream", 'choose from nbody, stream')
     """
     known = list(known)
-    near = difflib.get_close_matches(name, known, 1)
-    return f"did you mean '{near[0]}'?" if near else f"choose from {', '.join(known) or 'none'}"
+    near, every = difflib.get_close_matches(name, known, 1), ", ".join(known) or "none"
+    if not near:
+        return f"choose from {every}"
+    return f"did you mean '{near[0]}'?" + f" There are {every}" * (len(known) <= FEW)
 
 
 class NoisebookError(Exception):
