@@ -14,7 +14,8 @@ from ..files import new_aside, to_json, write_atomically
 from ..records import SEAL, read, write_records
 from ._aside import files_of_runs
 
-FORMAT = "noisebook seal 1"
+FORMAT = "noisebook seal 2"
+BEFORE = "noisebook seal 1"  # without a check of its own
 FILES = ("runs.jsonl", "series.jsonl")
 
 
@@ -33,10 +34,18 @@ def seal_folder(folder: Path) -> None:
         if (folder / name).exists():
             found = read(folder / name)
             records[name] = [len(found.rows), found.chain]
-    content = to_json({"format": FORMAT, "records": records, "files": files})
-    path = folder / SEAL
-    if not path.exists() or path.read_text(encoding="utf-8", errors="replace") != content:
-        write_atomically(path, content)
+    content = {"records": records, "files": files}
+    if read_seal(folder) != content:
+        _write(folder, content)
+
+
+def _write(folder: Path, content: dict) -> None:
+    whole = {"format": FORMAT, "check": _check(content)} | content
+    write_atomically(folder / SEAL, to_json(whole))
+
+
+def _check(content: dict) -> str:
+    return hashlib.sha256(to_json(content).encode()).hexdigest()
 
 
 def break_seal(folder: Path) -> None:
@@ -48,14 +57,17 @@ def release(folder: Path, name: str) -> None:
     """A file is about to be written anew: the seal promises nothing of it until the next."""
     sealed = read_seal(folder)
     if sealed.get("files", {}).pop(name, None):
-        write_atomically(folder / SEAL, to_json(sealed))
+        _write(folder, sealed)
 
 
 def read_seal(folder: Path) -> dict:
-    """What was sealed; empty where nothing was, or the seal cannot be read."""
-    with suppress(OSError, ValueError):
-        content = json.loads((folder / SEAL).read_text(encoding="utf-8"))
-        if isinstance(content, dict) and content.get("format") == FORMAT:
+    """What was sealed: `records` and `files`; empty where nothing was, or the seal is damaged."""
+    with suppress(OSError, ValueError, TypeError, KeyError):
+        whole = json.loads((folder / SEAL).read_text(encoding="utf-8"))
+        content = {name: whole[name] for name in ("records", "files")}
+        if whole["format"] == BEFORE:
+            return content
+        if whole["format"] == FORMAT and whole["check"] == _check(content):
             return content
     return {}
 

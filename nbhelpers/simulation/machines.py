@@ -152,7 +152,8 @@ def pieces(traces: Sequence[Detours], count: int) -> list[Detours]:
     count
         Pieces of each. A detour belongs to the piece in which it begins, and no piece ends within a
         detour but behind it: a CPU that was taken for longer than a piece has a longer piece. A
-        piece without any detour is left out.
+        piece without any detour is left out. Of a CPU that had no time at all in one of them there
+        are fewer, until each has some.
 
     Examples
     --------
@@ -162,16 +163,26 @@ def pieces(traces: Sequence[Detours], count: int) -> list[Detours]:
     """
     cut = []
     for trace in traces:
-        ends = _between_detours(trace, trace.period_ns / count * np.arange(count + 1))
-        index = np.searchsorted(ends[1:-1], trace.start_ns, side="right")
-        for number in np.unique(index):
-            length = float(ends[number + 1] - ends[number])
-            name = f"{trace.name}, piece {number}"
-            inside = index == number
-            source = np.asarray(trace.source)[inside] if len(trace.source) else trace.source
-            start, duration_ns = trace.start_ns[inside] - ends[number], trace.duration_ns[inside]
-            cut.append(Detours(start, duration_ns, length, source, trace.sources, name))
+        for fewer in range(count, 0, -1):
+            found = _pieces(trace, fewer)
+            if all(piece.overhead < 1 for piece in found):
+                break
+        cut += found
     return cut
+
+
+def _pieces(trace: Detours, count: int) -> list[Detours]:
+    found = []
+    ends = _between_detours(trace, trace.period_ns / count * np.arange(count + 1))
+    index = np.searchsorted(ends[1:-1], trace.start_ns, side="right")
+    for number in np.unique(index):
+        length = float(ends[number + 1] - ends[number])
+        name = f"{trace.name}, piece {number}"
+        inside = index == number
+        source = np.asarray(trace.source)[inside] if len(trace.source) else trace.source
+        start, duration_ns = trace.start_ns[inside] - ends[number], trace.duration_ns[inside]
+        found.append(Detours(start, duration_ns, length, source, trace.sources, name))
+    return found
 
 
 def _between_detours(trace: Detours, times: np.ndarray) -> np.ndarray:

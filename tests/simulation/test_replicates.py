@@ -144,6 +144,11 @@ class TestPieces:
         assert [piece.period_ns for piece in cut] == [2e6, 5e6, 2e6]
         assert [piece.overhead for piece in cut] == pytest.approx([0.05, 0.92, 0.05])
 
+    def test_are_fewer_where_one_would_be_lost_whole(self):
+        start, lasted = np.array([0.5e6, 7e6, 8.05e6]), np.array([1e5, 1.05e6, 1.95e6])
+        cut = pieces([Detours(start, lasted, 1e7, name="CPU 0")], 5)
+        assert [piece.overhead for piece in cut] == pytest.approx([0.03, 0.9])
+
     def test_without_a_detour_are_left_out(self):
         trace = Detours(np.array([9e6]), np.array([10.0]), 1e7, name="CPU 0")
         [only] = pieces([trace], 10)
