@@ -89,8 +89,10 @@ int main(void) { return omp_get_max_threads() < 1; }' >"$folder/openmp.c"
 }
 
 place
-[ "${1:-}" != environment ] || link
-[ "${1:-}" != environment ] || [ $lacks = 1 ] || room
+if [ "${1:-}" = environment ]; then
+    link
+    [ $lacks = 1 ] || room
+fi
 python "${1:-}"
 compiler
 [ -z "$packages" ] || say "  what to do, on Debian or Ubuntu: apt-get install$packages"

@@ -323,9 +323,9 @@ def counters_of(
     totals = [name for name in numbers if f"{name}_per_s" in numbers]
     differ = numbers[slow.to_numpy()].mean() - numbers[~slow.to_numpy()].mean()
     agree = {name for name in totals if differ[name] * differ[f"{name}_per_s"] > 0}
-    times = runs["region_seconds"] if "region_seconds" in runs else 0 * slow
-    varies = _within_classes(times, slow)
-    agree |= {n for n in totals if _within_classes(numbers[n], slow) < STEADY * varies}
+    if "region_seconds" in runs:
+        little = STEADY * _within_classes(runs["region_seconds"], slow)
+        agree |= {name for name in totals if _within_classes(numbers[name], slow) < little}
     rates = [f"{name}_per_s" for name in totals]
     kept = numbers.drop(columns=[*rates, *(set(totals) - agree)])
     theirs, usual = kept[slow.to_numpy()].median(), kept[~slow.to_numpy()].median()

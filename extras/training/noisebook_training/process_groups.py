@@ -154,11 +154,10 @@ def _usual(
     """The steps in which every rank has what its stage usually has, and that of each stage."""
     counts = [Counter(one.roles for rank in own for one in parts[rank].values()) for own in ranks.T]
     usual = [count.most_common(1)[0][0] if count else () for count in counts]
-    stage_of = {rank: stage for (_, stage), rank in np.ndenumerate(ranks)}
     steps = [
         step
         for step in sorted(set.intersection(*(set(its) for its in parts.values())))
-        if all(its[step].roles == usual[stage_of[rank]] for rank, its in parts.items())
+        if all(parts[rank][step].roles == its for own, its in zip(ranks.T, usual) for rank in own)
     ]
     if not steps or not all(usual):
         raise InputError(
@@ -256,11 +255,12 @@ def _cuts(talk_ns: np.ndarray, work_ns: dict[tuple[int, int], np.ndarray]) -> np
         over = talk_ns[1, :, step, replica]
         before = np.searchsorted(work[:, 0], over, "left")
         idle = np.append(np.maximum.accumulate(work[:, 1]), -_NEVER)[before - 1] <= over
-        next_over = np.append(np.sort(over), _NEVER)[np.searchsorted(np.sort(over), over, "right")]
+        ends = np.sort(over)
+        next_over = np.append(ends, _NEVER)[np.searchsorted(ends, over, "right")]
         waited[:, step, replica] = idle & (np.append(work[:, 0], _NEVER)[before] < next_over)
-    ends = np.flatnonzero((waited.mean(1) >= 0.5).any(1))
-    at = np.concatenate([talk_ns[0], talk_ns[1, ends]])
-    cuts = np.concatenate([np.arange(len(waited)), len(waited) + ends])
+    waited_for = np.flatnonzero((waited.mean(1) >= 0.5).any(1))
+    at = np.concatenate([talk_ns[0], talk_ns[1, waited_for]])
+    cuts = np.concatenate([np.arange(len(waited)), len(waited) + waited_for])
     return cuts[np.argsort(np.median(at - at.min(0), (1, 2)), kind="stable")]
 
 

@@ -209,13 +209,11 @@ class Took:
         """The counter by which each slow run did more than any other run, or that they come back by
         number; empty: neither.
         """
-        if self.best is not None and is_new(self.best):
+        if not self.slow.is_class or (self.best is not None and is_new(self.best)):
             return ""
         known = self.table[self.table["name"].isin(_WORK) & (self.table["part"] == "counter")]
         times = known["slow_low"] / known["others_high"].where(known["others_high"] > 0)
         more = known[(times > _LONGER) & (known["p_value"] <= self.thresholds.chance)]
-        if not self.slow.is_class:
-            return ""
         if more.empty:
             pattern = self.slow.pattern
             return f"No CPU is slower {pattern}." if pattern.startswith("every") else ""
