@@ -4,7 +4,7 @@
 
 Bursts of known length (SCHED_FIFO) on one CPU, on each in turn, and on both at the same time; the
 program's threads roam, or each has its CPU. Share: what the run took longer than undisturbed runs,
-over the length of the bursts (in turn and at the same time: of one CPU's), with the interval of
+over the length of the bursts that it met (at the same time: of one CPU's), with the interval of
 rounds. All cells in random order within a round. As root, with nothing beside it: a minute a
 program and 10 rounds.
 
@@ -61,11 +61,13 @@ def of_program(name: str, folder: Path, options: argparse.Namespace) -> pd.DataF
             noisy = (Injector(config, "faithful"),)
             cells.append(Cell(f"{place} {how}", workload, config.digest, noisy))
     done = finished(Campaign(folder, cells, options.runs, seed=1).run())
-    wide = done.pivot(index=["epoch", "round"], columns="cell", values="seconds").dropna()
-    injected_s, rows = options.count * options.length / 1e3, []
+    places_of = {"index": ["epoch", "round"], "columns": "cell"}
+    wide = done.pivot(values="seconds", **places_of).dropna()
+    injected, rows = done.pivot(values="injected_ns", **places_of).loc[wide.index] / 1e9, []
     for place in places:
         for how in BURSTS:
-            share = ((wide[f"{place} {how}"] - wide[place]) / injected_s).to_numpy()
+            of_a_cpu = injected[f"{place} {how}"] / len(BURSTS[how][0])
+            share = ((wide[f"{place} {how}"] - wide[place]) / of_a_cpu).to_numpy()
             drawn = resampled_means(share, np.random.default_rng(0), 4000)
             low, high = np.quantile(drawn, [0.025, 0.975])
             row = {"program": name, "threads": place, "bursts": how, "n": len(share)}

@@ -2,9 +2,9 @@
 
 `record FOLDER` measures programs against themselves, a stretch of each in turn (the same call goes
 on). `evaluate FOLDER` resamples those runs: how often `ab` and other rules call two sides changed,
-without a difference and with a planted one. `simulate` does so with known noise. `live` compares a
-program with itself, again and again. `planted` lets the injector take a known share of each new
-run, without and with noise on both sides.
+without a difference and with a planted one. `simulate` does so with known noise. `live` measures
+duels now: a loop against itself and against 2 and 5 % more turns, so many of each. `planted` lets
+the injector take a known share of each new run, without and with noise on both sides.
 """
 
 import argparse
@@ -17,20 +17,18 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 from scipy.signal import lfilter
-from scipy.stats import beta, mannwhitneyu, ttest_ind, ttest_rel
+from scipy.stats import beta, mannwhitneyu, ttest_1samp, ttest_ind, ttest_rel, wilcoxon
 
 from nbhelpers.injection import Injector
 from nbhelpers.measurement import finished, recorded_runs
 from nbhelpers.noise import NoiseConfig
 from nbhelpers.outcomes import worst_first
-from nbhelpers.referee.duel import Duel
+from nbhelpers.referee.duel import Duel, log_ratios
 from nbhelpers.referee.ruling import decide
 from nbhelpers.referee.sides import Side
 from nbhelpers.statistics.sequential import (
     BETTER,
     LEVEL,
-    OPEN,
-    WITHIN,
     WORSE,
     Looks,
     signed_rank_interval,
@@ -43,6 +41,7 @@ CHANGES = (0.0, 0.02, 0.05)
 SPREADS = (0.02, 0.03, 0.04, 0.05)  # of a run; from quartiles, where tails are heavy
 NOISES = ("normal", "t2", "skewed", "neighbours", "drift")
 PLANTED = 0.02  # of the run time, taken by the injector
+LOOP = 1_000_000  # turns
 
 
 def programs(folder: Path) -> dict[str, Workload]:
@@ -220,14 +219,34 @@ def simulate(campaigns: int, pairs: int, seed: int) -> None:
 
 
 def live(campaigns: int, pairs: int, seed: int) -> None:
-    """A short program against itself, measured anew each time."""
-    side = Side(program([sys.executable, "-I", "-S", "-c", "pass"]))
-    verdicts = []
-    for number in range(campaigns):
-        verdicts.append(decide(side, side, pairs=pairs, seed=seed + number).verdict)
-    wrong = sum(verdict in (BETTER, WORSE) for verdict in verdicts)
-    print(f"live A/A, up to {pairs} pairs: false alarms {share(wrong, campaigns)};")
-    print(f"  within the margin {verdicts.count(WITHIN)}, can't tell {verdicts.count(OPEN)}")
+    """Duels that are measured now, in random order: a loop of an interpreter against itself, and
+    against the same loop with 2 and with 5 % more turns. Beside: what the paired t-test
+    and Wilcoxon's say once, of the pairs that the referee measured.
+    """
+    duels = [change for change in CHANGES for _ in range(campaigns)]
+    found = {change: [] for change in CHANGES}
+    for number in np.random.default_rng(seed).permutation(len(duels)):
+        change = duels[number]
+        old, new = (looped(round(LOOP * factor)) for factor in (1, 1 + change))
+        with tempfile.TemporaryDirectory() as folder:
+            ruling = decide(old, new, folder, pairs=pairs, seed=seed + int(number))
+            ratios = log_ratios(finished(recorded_runs(folder)))
+        row = {"ab": ruling.verdict, "pairs": len(ratios), "t": ttest_1samp(ratios, 0).pvalue}
+        row["signed rank"] = wilcoxon(ratios).pvalue
+        found[change].append(row)
+    for change, rows in found.items():
+        table = pd.DataFrame(rows)
+        counts = table["ab"].value_counts().to_dict()
+        print(f"{change:.0%} more turns: {counts}, pairs {table['pairs'].median():.0f} (median)")
+        said = {"ab": table["ab"].isin([BETTER, WORSE])}
+        said |= {name: table[name] < LEVEL for name in ("t", "signed rank")}
+        for name, changed in said.items():
+            print(f"  {name} says changed: {share(int(changed.sum()), len(changed))}", flush=True)
+
+
+def looped(turns: int) -> Side:
+    """A loop of an interpreter, some 30 ms."""
+    return Side(program([sys.executable, "-I", "-S", "-c", f"for i in range({turns}): pass"]))
 
 
 def replayed_noise() -> pd.DataFrame:

@@ -6,7 +6,7 @@
 
 `export` writes one CSV a table, without the truth; `answer` writes this library's own answers;
 `score` says how good answers are: the leader right, the factor right, and what is found where there
-is nothing. HALF is development (the default) or held-out.
+is nothing. HALF is development (the default), held-out or sealed.
 """
 
 import argparse
@@ -25,8 +25,10 @@ from noisebook_known_causes.tables import (
     DEVELOPMENT,
     HELD_OUT,
     PLANTED,
+    SEALED,
     SHUFFLED,
     BenchTable,
+    bench_folder,
     bench_tables,
     is_giveaway,
     split,
@@ -144,7 +146,7 @@ def score(
     """
     named = _checked(answers, half, folder)
     rows = [_judged(one, named.get(one.id, ("", ""))) for one in bench_tables(half, folder)]
-    effects = split(folder).set_index("planted")
+    effects = split(folder or bench_folder(half)).set_index("planted")
     told = [row for row in rows if row["kind"] != PLANTED or _has_effect(effects.loc[row["table"]])]
     return _summary(half, pd.DataFrame(told))
 
@@ -168,7 +170,7 @@ def _checked(
 
 
 def _ids(half: str, folder: str | Path | None) -> pd.DataFrame:
-    table = split(folder)
+    table = split(folder or bench_folder(half))
     return table[table["half"] == half].astype(str)
 
 
@@ -263,7 +265,7 @@ def main(words: list[str] | None = None) -> int:
     )
     parser.add_argument("command", choices=("export", "answer", "score"))
     parser.add_argument("place", type=Path, metavar="FOLDER|ANSWERS.csv")
-    parser.add_argument("--half", choices=(DEVELOPMENT, HELD_OUT), default=DEVELOPMENT)
+    parser.add_argument("--half", choices=(DEVELOPMENT, HELD_OUT, SEALED), default=DEVELOPMENT)
     options = parser.parse_args(words)
     commands = {"export": _export, "answer": _answer, "score": _score}
     warnings.simplefilter("ignore")

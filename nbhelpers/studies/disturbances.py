@@ -6,6 +6,7 @@ can be somebody else's. Noise and hogs are of `injection`, whose helpers compete
 
 import contextlib
 import ctypes
+import errno
 import itertools
 import math
 import mmap
@@ -159,14 +160,22 @@ class Shootdowns(Disturbing):
         begin_s = t0_ns * 1e-9
         os.sched_setaffinity(0, {self.cpu})  # of this thread
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # it has ended
-            memory = _whole_pages(self._unused) if self._unused else _memory_of(self._pid)
+            memory = self._memory()
             for number in itertools.count():
                 left_s = begin_s + number / self.rate - time.monotonic()
                 if left_s > 0:
                     time.sleep(left_s)
                 if self._stop.is_set():
                     return
-                self._advise(memory)
+                try:
+                    self._advise(memory)
+                except OSError as error:
+                    if error.errno != errno.ENOMEM:
+                        raise
+                    memory = self._memory()  # given back, or of what was before an exec
+
+    def _memory(self) -> "_Memory":
+        return _whole_pages(self._unused) if self._unused else _memory_of(self._pid)
 
     def _advise(self, memory: "_Memory") -> None:
         if _libc.syscall(_PROCESS_MADVISE, self._fd, ctypes.byref(memory), 1, _MADV_COLD, 0) < 0:

@@ -1,5 +1,5 @@
-"""The recorded bench of known causes: its tables with and without the truth, its two halves, and
-tables in which there is nothing to be found.
+"""The recorded bench of known causes: its tables with and without the truth, its two halves, the
+sealed tables, and tables in which there is nothing to be found.
 
 Owns the layout of the folder `bench` (CARD.md there) and what an attribution may not see.
 """
@@ -13,12 +13,13 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from nbhelpers.errors import InputError
+from nbhelpers.errors import InputError, check_choice
 from nbhelpers.reading import read_csv
 
 from .catalogue import UNDISTURBED, Cause, known_cause
 
 DEVELOPMENT, HELD_OUT = "development", "held-out"
+SEALED = "sealed"  # drawn at random, in a folder of its own; no method was chosen on it
 PLANTED, SHUFFLED, ALONE = "planted", "shuffled", "undisturbed"
 KINDS_OF_TABLE = (PLANTED, SHUFFLED, ALONE)
 # what says which runs were disturbed; and what was stored for the campaign's own sake
@@ -41,9 +42,11 @@ class BenchTable:
     cause, dose
         Cause and dose of the planted table that it was made from.
     half
-        "development" or "held-out".
+        "development", "held-out" or "sealed".
     runs
         With the truth.
+    victim
+        The program, in sealed tables.
     """
 
     id: str
@@ -52,6 +55,7 @@ class BenchTable:
     dose: str
     half: str
     runs: pd.DataFrame
+    victim: str = ""
 
     def __repr__(self) -> str:
         return f"BenchTable({self.id}: {len(self.runs)} runs, {self.kind}, {self.half})"
@@ -62,9 +66,12 @@ class BenchTable:
         return blinded(self.runs)
 
 
-def bench_folder() -> Path:
-    """Where the recorded bench lies: extras/known_causes/bench of a checkout."""
-    return Path(__file__).parents[1] / "bench"
+def bench_folder(half: str = DEVELOPMENT) -> Path:
+    """Where the recorded bench lies: extras/known_causes/bench of a checkout; the sealed tables lie
+    in a folder in it.
+    """
+    place = Path(__file__).parents[1] / "bench"
+    return place / SEALED if half == SEALED else place
 
 
 def bench_tables(
@@ -77,7 +84,8 @@ def bench_tables(
     Parameters
     ----------
     half
-        "development", or "held-out": only for a final score, never for choosing between methods.
+        "development"; or "held-out" or "sealed": only for a final score, never for choosing between
+        methods.
     folder
         Folder of the bench; None: `bench_folder`.
     kinds
@@ -98,18 +106,14 @@ def bench_tables(
     >>> first.half, "truth" in first.runs, "truth" in first.blind
     ('development', True, False)
     """
-    place = Path(folder) if folder else bench_folder()
-    for row in split(place)[lambda rows: rows["half"] == _known_half(half)].itertuples():
-        runs = _recorded(place, row.cause, row.dose)
+    check_choice("half", half, (DEVELOPMENT, HELD_OUT, SEALED))
+    place = Path(folder) if folder else bench_folder(half)
+    for row in split(place)[lambda rows: rows["half"] == half].itertuples():
+        runs = _recorded(place, row.cause, getattr(row, "table", row.dose))
+        cause, victim = known_cause(row.cause), getattr(row, "victim", "")
         for kind in kinds:
             name = str(getattr(row, kind))
-            yield BenchTable(name, kind, known_cause(row.cause), row.dose, half, _of(kind, runs))
-
-
-def _known_half(half: str) -> str:
-    if half not in (DEVELOPMENT, HELD_OUT):
-        raise InputError(f"there is no half '{half}'", fix=f"{DEVELOPMENT} or {HELD_OUT}")
-    return half
+            yield BenchTable(name, kind, cause, row.dose, half, _of(kind, runs), victim)
 
 
 def split(folder: str | Path | None = None) -> pd.DataFrame:
