@@ -15,8 +15,8 @@ interval.
 As root, with nothing beside it: two minutes a program. The programs are those of `make originals`.
 
 Found on two shared virtual CPUs whose speed changed by 10 to 15 % between the runs and their
-replays (LULESH, miniFE, BabelStream, 4 runs each, 10 replays): 90 to 110 % came back in 1 of 12, and
-in 11 of 12 the interval reaches that far; back 0.74 (mean), by the kernel's events −0.02. Once
+replays (LULESH, miniFE, BabelStream, 4 runs each, 10 replays): 90 to 110 % came back in 1 of 12,
+and in 11 of 12 the interval reaches that far; back 0.74 (mean), by the kernel's events −0.02. Once
 more with LULESH and miniFE (12 replays): where the machine had become faster by 15 %, the replays
 ended before 36 to 51 % of the excess was injected; of what was injected 0.95 came back (LULESH),
 0.62 (miniFE, intervals 0.5 to 1.1 wide). To hold 10 % of an excess takes some 150 replays here.

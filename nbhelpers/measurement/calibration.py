@@ -4,11 +4,13 @@ steps of a delay.
 Owns `calibration.json`, the file in which a campaign caches the size with its data.
 """
 
+import math
 import re
 import statistics
 import subprocess
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -28,6 +30,9 @@ SPREAD_S = 2.0
 CHECK_TOLERANCE = 0.08
 # the quick search: its steps, the runs of each, and the distance at which it stops
 QUICK_STEPS, QUICK_RUNS, QUICK_TOLERANCE = 5, 3, 0.05
+# a run of it ends after so long, or 20 times the target: beside other load, threads that wait for
+# each other may take minutes
+QUICK_S = 5.0
 
 
 def calibrate(
@@ -188,10 +193,10 @@ def find_size(
         except InputError:  # smaller, or larger, than the program takes
             return workload, size
 
-    workload = make(size)
+    workload, limit_s = make(size), max(QUICK_S, 20 * target_seconds)
     tried = []
     for _ in range(QUICK_STEPS):
-        seconds = min(_seconds(workload) for _ in range(QUICK_RUNS))
+        seconds = min(_seconds(workload, limit_s) for _ in range(QUICK_RUNS))
         tried.append((abs(seconds / target_seconds - 1), size))
         workload, after = corrected(workload, size, seconds)
         if tried[-1][0] <= QUICK_TOLERANCE or after == size:
@@ -217,9 +222,12 @@ def undisturbed_seconds(workload: Workload) -> float:
     return statistics.quantiles(times, n=4)[0]
 
 
-def _seconds(workload: Workload) -> float:
-    """The time of a run, less what its threads waited for a CPU on average."""
-    row = run_once(workload)
+def _seconds(workload: Workload, limit_s: float = math.inf) -> float:
+    """The time of a run, less what its threads waited for a CPU on average; at most the limit."""
+    limited = workload.timeout_s > limit_s
+    row = run_once(replace(workload, timeout_s=limit_s) if limited else workload)
+    if limited and row["status"] == "timeout":
+        return limit_s
     if row["status"] != "ok":
         raise RunError(
             f"a run to find the size of '{workload.name}' ended with status '{row['status']}'",

@@ -199,7 +199,9 @@ def test_too_few_runs_say_so(noise):
 def test_exclude(planted):
     runs = planted(np.random.default_rng(4))
     names = ["cause", "cause_per_s", *(f"copy{number}_per_s" for number in range(4))]
-    assert not explain(runs, exclude=names).found
+    none = explain(runs, exclude=names)
+    assert not none.found and none.factors.empty and len(none.guess) == 1
+    assert f"that of {none.guess['factor'].iloc[0]}, " in none.summary and "a guess" in none.summary
     with pytest.raises(InputError, match="did you mean 'cause_per_s'"):
         explain(runs, exclude=["cause_pers"])
 

@@ -6,7 +6,7 @@ from nbhelpers.errors import InputError
 from nbhelpers.measurement import calibrate, calibration, recorded_runs
 from nbhelpers.reading import read_json
 from nbhelpers.records import append_record
-from nbhelpers.workloads import nbody
+from nbhelpers.workloads import nbody, program
 
 
 @pytest.fixture(autouse=True)
@@ -22,6 +22,13 @@ def test_a_size_is_calibrated_once_and_kept(tmp_path, binaries):
     assert calibrate(nbody, file=path) == first
     assert calibrate(nbody, file=path, target_seconds=0.01, recorded_only=True) == first
     assert path.read_bytes() == before
+
+
+def test_a_size_that_takes_minutes_is_no_obstacle(monkeypatch):
+    """As beside other load: the run ends, and a tenth of the size is tried."""
+    monkeypatch.setattr(calibration, "QUICK_S", 0.5)
+    found = calibrate(lambda ms: program(f"sleep {ms / 1e3}"), 90_000, 0.05, 1.0)
+    assert 20 < int(1e3 * float(found.command[1])) < 80
 
 
 def asides(path) -> list[str]:

@@ -12,6 +12,7 @@ import pytest
 from scipy.sparse import csr_array, kron
 from scipy.sparse.linalg import cg
 
+from nbhelpers.attribution.known_counters import known_names
 from nbhelpers.errors import InputError, RunError
 from nbhelpers.measurement import run_once
 from nbhelpers.measurement.calibration import delay_steps
@@ -98,6 +99,7 @@ def test_stream_keeps_every_repetition(binaries):
         assert float(line[f"{kernel}_max_s"]) == pytest.approx(max(times), abs=1e-9)
         assert float(line[f"{kernel}_avg_s"]) == pytest.approx(np.mean(times), rel=1e-3, abs=1e-9)
     assert sum(map(sum, printed.values())) <= float(line["seconds"])
+    assert {name for name in line if name.endswith("_s")} <= known_names("run_time"), "no causes"
 
 
 def line_matrices(n):
@@ -143,6 +145,7 @@ def test_minife_solves_what_scipy_solves(folder, sizes, threads):
     assert len(series(done)["iteration"]) == int(line["iterations"]) == int(line["series_values"])
     parts_s = float(line["assembly_s"]) + float(line["cg_s"])
     assert parts_s == pytest.approx(float(line["seconds"]), abs=1e-8)
+    assert {"assembly_s", "cg_s"} <= known_names("run_time"), "no causes of it"
 
 
 def test_minife_does_the_same_arithmetic_on_any_number_of_threads(folder):
