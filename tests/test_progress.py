@@ -16,6 +16,7 @@ import pytest
 
 from nbhelpers import progress
 from nbhelpers.progress import each, for_command, reporting, task
+from nbhelpers.reading import read_json
 
 from .processes import run_python
 
@@ -171,14 +172,9 @@ print("NOISEBOOK_PROGRESS" in os.environ)
     assert f"{head}starting" in lines, shown
     assert any(line.startswith(f"{head}measuring nbody:   0%|") for line in lines), shown
     assert lines[-1] == "" and "\n" not in shown.split("starting")[-1], "nothing stays"
-    assert "measuring" not in "".join(map(str, made_outputs(tmp_path / "b.ipynb")))
+    (made,) = read_json(tmp_path / "b.ipynb")["cells"]
+    assert "measuring" not in str(made["outputs"])
     assert printed == "False\n"
-
-
-def made_outputs(path: Path) -> list:
-    import nbformat
-
-    return [out for cell in nbformat.read(path, 4).cells for out in cell.get("outputs", [])]
 
 
 NOTEBOOK = """

@@ -27,8 +27,12 @@ def summary_of(result: "Explanation", permutations: int) -> str:
     if result.order and result.order.found:
         odds += f"; compared with {result.surrogates}, as the order matters"
     if not result.found:
-        none = f"{slow}. Nothing among these {result.searched} separates them ({odds})."
-        return f"{none}{_guess(result.guess)}{order}"
+        said = f"{slow}. Nothing among these {result.searched} separates them ({odds})."
+        # right in 15 of 43 sealed tables of a known cause (extras/known_causes/bench/CARD.md)
+        for one in result.guess[result.guess["kind"] != "category"].itertuples():
+            said += f" The largest rank correlation is that of {one.factor}, {one.correlation:+.2f}"
+            said += ": a guess."
+        return f"{said}{order}"
     return f"{slow}. {_factors(result.factors)} ({odds}).{order}"
 
 
@@ -67,18 +71,6 @@ def _factors(factors: pd.DataFrame) -> str:
     if first["drifts"]:
         text += "; it drifts through the campaign, and anything else that drifts would fit as well"
     return text
-
-
-def _guess(guess: pd.DataFrame) -> str:
-    """What stands first though it is not shown; such a guess was right in 15 of 43 recorded tables
-    of a known cause (23 to 50 %; extras/known_causes/bench/CARD.md, sealed).
-    """
-    columns = guess[guess["kind"] != "category"]
-    said = [
-        f" The largest rank correlation is that of {one.factor}, {one.correlation:+.2f}: a guess."
-        for one in columns.itertuples()
-    ]
-    return "".join(said)
 
 
 def _group(members: tuple[str, ...]) -> str:
