@@ -61,9 +61,9 @@ def of_program(name: str, folder: Path, options: argparse.Namespace) -> pd.DataF
             noisy = (Injector(config, "faithful"),)
             cells.append(Cell(f"{place} {how}", workload, config.digest, noisy))
     done = finished(Campaign(folder, cells, options.runs, seed=1).run())
-    places_of = {"index": ["epoch", "round"], "columns": "cell"}
-    wide = done.pivot(values="seconds", **places_of).dropna()
-    injected, rows = done.pivot(values="injected_ns", **places_of).loc[wide.index] / 1e9, []
+    by_round = {"index": ["epoch", "round"], "columns": "cell"}
+    wide = done.pivot(values="seconds", **by_round).dropna()
+    injected, rows = done.pivot(values="injected_ns", **by_round).loc[wide.index] / 1e9, []
     for place in places:
         for how in BURSTS:
             of_a_cpu = injected[f"{place} {how}"] / len(BURSTS[how][0])

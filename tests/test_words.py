@@ -1,8 +1,8 @@
 """The words that we do not use (docs/glossary.md has those that we use).
 
-A phrase of `PROSE` may not stand where a reader reads it: docstrings, error texts, README,
-CONTRIBUTING, data/README, docs, notebooks. Pages, and the first paragraphs of docstrings, have
-short sentences.
+A word of `NAMES` may not be part of a name in the code. A phrase of `PROSE` may not stand where a
+reader reads it: docstrings, error texts, README, CONTRIBUTING, data/README, docs, notebooks. Pages,
+and the first paragraphs of docstrings, have short sentences.
 """
 
 import ast
@@ -36,11 +36,26 @@ WRITTEN = [
 ]
 LONGEST_SENTENCE = 25  # words
 
+# Words that say nothing of the subject; as a part of a name (snake_case or CamelCase).
+NAMES = frozenset(
+    """
+    feel feels felt kept story voice told said tell mend mends owes forgetful afflicted fly wide
+    once given beside own closed ask asked
+    """.split()  # noqa: SIM905
+)
+# Names that are right as they are, and why.
+RIGHT_NAMES = {
+    "closed_forms": "a closed form is a formula: a term of mathematics",
+    "run_once": "one run, and no campaign",
+    "closed": "a property that files and sockets have",
+}
 # Private idioms, and what is written instead.
 PROSE = {
     r"\bfeels?\b|\bfelt\b": "observed loss",
     r"\bmends?\b|\bmended\b(?!`)": "fix",
     r"\bowes?\b": "has still to do",
+    r"\bforgetful\b": "without memory",
+    r"\bafflict": "disturbed",
     r"\bvoices?\b|\bstor(?:y|ies)\b": "summary, description, message",
     r"\bis no data\b|\bare no data\b|\bno data are\b": "is excluded",
     r"\b(?:goes|go|went|gone|going) with (?:the )?slow\b": "is associated with",
@@ -52,6 +67,28 @@ RIGHT_TEXTS = {
     r"\d Hz x [\d.]+ us\b": "the name of a noise in recorded tables",
     r"# quantum: \S+ us\b": "the file format of Netgauge",
 }
+
+
+def parts_of_name(name: str) -> set[str]:
+    """The words of a name in snake_case or CamelCase."""
+    return {word.lower() for word in re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])", name)}
+
+
+def names_in(tree: ast.AST) -> set[str]:
+    """What is defined: functions, classes, parameters, fields of classes."""
+    names = set()
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            names.add(node.name)
+        if isinstance(node, ast.arg):
+            names.add(node.arg)
+        if isinstance(node, ast.ClassDef):
+            names |= {
+                field.target.id
+                for field in node.body
+                if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name)
+            }
+    return names
 
 
 @cache
@@ -144,6 +181,17 @@ def phrases_in(texts: list[str]) -> list[str]:
                 for match in re.finditer(pattern, plain, re.I)
             ]
     return found
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_names_say_what_they_are(part):
+    bad = {
+        f"{path.relative_to(REPOSITORY)}: {name}"
+        for path in files_of(part)
+        for name in {*names_in(tree_of(path)), path.stem}
+        if name not in RIGHT_NAMES and parts_of_name(name) & NAMES
+    }
+    assert not bad, "\n".join(sorted(bad))
 
 
 @pytest.mark.parametrize("part", PARTS)

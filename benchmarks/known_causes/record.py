@@ -15,10 +15,12 @@ methods were tuned on them; of the others all but three (one of two at once) are
 
 import argparse
 import gzip
-import io
 import time
 import warnings
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -37,7 +39,7 @@ from noisebook_known_causes.tables import (
 
 from nbhelpers.errors import NoisebookError
 from nbhelpers.files import write_atomically
-from nbhelpers.measurement import finished, recorded_runs
+from nbhelpers.measurement import Campaign, finished, recorded_runs
 from nbhelpers.statistics import bootstrap_ratio
 
 SEED = 14  # of the halves, of the order, of the ids
@@ -85,29 +87,40 @@ def halves() -> dict[str, str]:
 
 def measure(folder: Path, runs: int, seconds: float, only: list[str]) -> None:
     """Measure the tables that are missing, for so long."""
+    wanted = [(c, d) for c, d in tables() if not only or c in only]
+    wanted.sort(key=lambda table: len(list((folder / table[0]).glob("*/done"))))  # stays random
+
+    def campaign(cause: str, dose: str) -> Campaign:
+        seed = 100 * SEED + tables().index((cause, dose))
+        return cause_campaign(folder / cause / dose, cause, runs, seed, dose=dose)
+
+    campaigns = {folder / c / d: partial(campaign, c, d) for c, d in wanted}
+    measure_missing(
+        campaigns, seconds, lambda table: "x{:.3f} ({:.3f} to {:.3f})".format(*effect(table))
+    )
+
+
+def measure_missing(
+    campaigns: Mapping[Path, Callable[[], Campaign]],
+    seconds: float,
+    said: Callable[[pd.DataFrame], str],
+) -> None:
+    """Measure the campaigns that have no file `done` in their folder, for so long; a line each."""
     end = time.monotonic() + seconds
-    left = [(c, d) for c, d in tables() if not only or c in only]
-    left = [(c, d) for c, d in left if not (folder / c / d / "done").exists()]
-    left.sort(key=lambda table: len(list((folder / table[0]).glob("*/done"))))  # stays random
-    for number, (cause, dose) in enumerate(left):
+    left = [place for place in campaigns if not (place / "done").exists()]
+    for number, place in enumerate(left):
         if time.monotonic() > end:
             print(f"{len(left) - number} tables are left")
             return
         began = time.monotonic()
         try:
-            seed = 100 * SEED + tables().index((cause, dose))
-            campaign = cause_campaign(folder / cause / dose, cause, runs, seed, dose=dose)
-            table = finished(campaign.run())
+            table = finished(campaigns[place]().run())
         except NoisebookError as error:
-            print(f"left out: {cause}/{dose}: {error.what}", flush=True)
+            print(f"left out: {place}: {error.what}", flush=True)
             continue
-        (folder / cause / dose / "done").touch()
-        ratio = effect(table)
-        print(
-            f"{cause}/{dose}: x{ratio[0]:.3f} ({ratio[1]:.3f} to {ratio[2]:.3f}),"
-            f" {len(table)} runs in {time.monotonic() - began:.1f} s",
-            flush=True,
-        )
+        (place / "done").touch()
+        took = time.monotonic() - began
+        print(f"{place}: {said(table)}, {len(table)} runs in {took:.1f} s", flush=True)
     print("all tables are measured")
 
 
@@ -141,13 +154,20 @@ def write_table(folder: str | Path, cause: str, doses: dict[str, pd.DataFrame]) 
     table = pd.concat(tables, ignore_index=True)
     kept = [name for name in table if name in _ALWAYS or table[name].astype(str).nunique() > 1]
     chosen = [name for name in kept if not is_giveaway(name) and name not in _OWN]
-    buffer = io.BytesIO()
-    with gzip.GzipFile(fileobj=buffer, mode="wb", mtime=0, compresslevel=9) as file:
-        file.write(table[chosen].to_csv(index=False).encode())
-    path = path_of(Path(folder), cause)
+    return write_gzipped(path_of(Path(folder), cause), table[chosen])
+
+
+def write_gzipped(path: Path, table: pd.DataFrame) -> Path:
+    """Write a table as gzipped CSV, the same bytes for the same table."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(path, buffer.getvalue())
+    write_atomically(path, gzip.compress(table.to_csv(index=False).encode(), 9, mtime=0))
     return path
+
+
+def described(table: pd.DataFrame, half: str, ids: list[str]) -> dict[str, Any]:
+    """What tables.csv has of measured runs: their half, number and effect, and the tables' ids."""
+    ends = {name: round(end, 4) for name, end in zip(("effect", "low", "high"), effect(table))}
+    return {"half": half, "runs": len(table), **ends, **dict(zip(KINDS_OF_TABLE, ids))}
 
 
 def pack(folder: Path, only: list[str]) -> None:
@@ -166,21 +186,9 @@ def pack(folder: Path, only: list[str]) -> None:
         if doses:
             write_table(bench_folder(), cause.id, doses)
         for dose, runs in doses.items():
-            table = finished(runs)
-            ratio, low, high = effect(table)
             ids = [f"T{number:03d}" for number in numbers[tables().index((cause.id, dose))]]
-            rows.append(
-                {
-                    "cause": cause.id,
-                    "dose": dose,
-                    "half": halves()[cause.id],
-                    "runs": len(table),
-                    "effect": round(ratio, 4),
-                    "low": round(low, 4),
-                    "high": round(high, 4),
-                    **dict(zip(KINDS_OF_TABLE, ids)),
-                }
-            )
+            found = described(finished(runs), halves()[cause.id], ids)
+            rows.append({"cause": cause.id, "dose": dose, **found})
     order = {table: number for number, table in enumerate(catalogue())}
     rows.sort(key=lambda row: order[row["cause"], row["dose"]])
     pd.DataFrame(rows).to_csv(bench_folder() / "tables.csv", index=False)

@@ -1,6 +1,6 @@
 """The sealed bench: causes, programs and doses drawn at random; no method was chosen on it.
 
-    python benchmarks/known_causes/sealed.py measure FOLDER [--seconds 600] [--tables 240]
+    python benchmarks/known_causes/sealed.py measure FOLDER [--seconds 600]
     python benchmarks/known_causes/sealed.py pack FOLDER
     python benchmarks/known_causes/sealed.py score [--answers FOLDER]
 
@@ -9,7 +9,7 @@ of them foreign: compressors, interpreters, compilers, tools) and an amount betw
 weakest and strongest, evenly on a logarithmic scale. 32 runs, as in `record.py`: in one of four at
 random the cause, in the others its sham. Each program also gets a campaign of random doses, as on
 page 57. It measures for so long, stops between two tables, and the same call goes on. Leave the
-machine alone: 15 s a table, 30 s a program.
+machine alone: 28 minutes in all, on two CPUs.
 
 `pack` writes extras/known_causes/bench/sealed; `score` scores `explain` and the plain rivals of
 `bench.py` on it, the doses, and both. Doses: the program's own measured fingerprints explain how
@@ -20,35 +20,32 @@ was scored.
 """
 
 import argparse
-import gzip
-import os
 import sys
 import time
 import warnings
 from dataclasses import replace
+from functools import cache, partial
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
 
 import numpy as np
 import pandas as pd
 from bench import METHODS, card_table
-from noisebook_known_causes.campaigns import cause_campaign
+from noisebook_known_causes.campaigns import _place, cause_campaign
 from noisebook_known_causes.catalogue import Cause, Dose, Victim, causes
 from noisebook_known_causes.tables import (
-    KINDS_OF_TABLE,
     SEALED,
     BenchTable,
     bench_folder,
     bench_tables,
     is_giveaway,
 )
-from noisebook_known_causes.victims import victim_files, victim_path, victim_workload
-from record import effect, write_table
-from scipy.linalg import hadamard
+from noisebook_known_causes.victims import victim_files
+from record import described, measure_missing, write_gzipped, write_table
 from scipy.optimize import nnls
 from score import answer, answers_of, score
 
-from nbhelpers.errors import NoisebookError
-from nbhelpers.files import write_atomically
 from nbhelpers.measurement import (
     Campaign,
     Cell,
@@ -61,11 +58,11 @@ from nbhelpers.measurement import (
 from nbhelpers.progress import each
 from nbhelpers.reading import read_csv
 from nbhelpers.studies.doses import disturbed, possible_doses
-from nbhelpers.workloads import Workload
+from tests.cells import run_cells
+from tests.shown import Shown
 
 SEED = 31  # of all that is drawn
 TABLES, RUNS, ROUNDS = 240, 32, 3
-CPUS = tuple(sorted(os.sched_getaffinity(0))[:: max(len(os.sched_getaffinity(0)) - 1, 1)])
 SLOW = 0.75  # quantile of the run time from which a run is slow
 CLASSES = {"weak": 1.1, "medium": 1.35, "strong": np.inf}  # by the measured effect, up to so much
 AMOUNTS = {  # of the campaign of doses, as on page 57
@@ -77,8 +74,6 @@ AMOUNTS = {  # of the campaign of doses, as on page 57
     "network-traffic": 2e7,
     "page-faults": 65536,
 }
-
-
 COUNT = "with recursive c(x) as (select 1 union all select x + 1 from c limit {size})"
 INSERTS = "create table t(a); " + "insert into t values (1); " * 40
 JSON = "import json; a = [[*range(50)]] * {size}; print(len(json.loads(json.dumps(a))))"
@@ -150,12 +145,12 @@ def victims() -> dict[str, Victim]:
     return {name: known[name] for name in EVERY}
 
 
-def drawn(count: int = TABLES) -> pd.DataFrame:
+def drawn() -> pd.DataFrame:
     """The tables in the order of measuring; columns table, cause, victim, amount."""
     random, rows = np.random.default_rng(SEED), []
     suffers = OF_ALL | OF_SOME
     names = [*list(OF_ALL) * 3, *OF_SOME]
-    for number in range(count):
+    for number in range(TABLES):
         cause = names[random.integers(len(names))]
         victim = suffers[cause][random.integers(len(suffers[cause]))]
         known = [dose.amounts[0] for dose in causes()[cause].doses.values()]
@@ -166,67 +161,40 @@ def drawn(count: int = TABLES) -> pd.DataFrame:
 
 def as_cause(name: str, victim: Victim, amount: float) -> Cause:
     """A cause of the catalogue in another program, with one dose."""
-    dose = Dose("drawn", (amount,), victim, victim.size, victim.extra)
-    return replace(causes()[name], doses={"drawn": dose})
+    return replace(causes()[name], doses={"drawn": dose_of(victim, amount)})
 
 
-def placed(victim: Victim) -> Workload:
-    """A program on the CPUs that it has in the tables."""
-    dose = Dose("none", (), victim, victim.size, victim.extra)
-    work = victim_workload(dose, CPUS, victim_path(victim))
-    return replace(work, timeout_s=10.0)  # noise is made for as long
+def dose_of(victim: Victim, *amounts: float) -> Dose:
+    return Dose("drawn", amounts, victim, victim.size, victim.extra)
 
 
 # ---- measuring -----------------------------------------------------------------------------------
 
 
-def measure(folder: Path, seconds: float, count: int) -> None:
-    """Measure what is missing, for so long."""
-    end, known = time.monotonic() + seconds, victims()
-    jobs = [*drawn(count).itertuples(index=False), *known]
-    jobs = [jobs[at] for at in np.random.default_rng([SEED, 1]).permutation(len(jobs))]
-    left = [one for one in jobs if not (place_of(folder, one) / "done").exists()]
-    for number, job in enumerate(left):
-        if time.monotonic() > end:
-            print(f"{len(left) - number} are left")
-            return
-        began, place = time.monotonic(), place_of(folder, job)
-        try:
-            if isinstance(job, str):
-                runs = dosed_campaign(place, known[job]).run()
-            else:
-                cause = as_cause(job.cause, known[job.victim], job.amount)
-                seed = 1000 * SEED + int(job.table[1:])
-                runs = cause_campaign(place, cause, RUNS, seed, dose="drawn").run()
-        except NoisebookError as error:
-            print(f"left out: {job}: {error.what}", flush=True)
-            continue
-        (place / "done").touch()
-        usual = finished(runs)["seconds"].median() * 1e3
-        took = time.monotonic() - began
-        print(f"{job}: {len(finished(runs))} runs, {usual:.0f} ms each, {took:.0f} s", flush=True)
-    print("all is measured")
-
-
-def place_of(folder: Path, job: str | tuple) -> Path:
-    return folder / "doses" / job if isinstance(job, str) else folder / job.table
-
-
-def design(columns: list[str]) -> pd.DataFrame:
-    """Plackett and Burman's design, folded over, and a row without doses: as on page 57."""
-    half = hadamard(2 ** int(np.ceil(np.log2(len(columns)))))
-    signs = np.vstack([half, -half])[:, : len(columns)]
-    levels = pd.DataFrame((signs > 0).astype(int), columns=columns)
-    levels.index = [f"row {number + 1}" for number in levels.index]
-    levels.loc["undisturbed"] = 0
-    return levels
+def measure(folder: Path, seconds: float) -> None:
+    """Measure what is missing, for so long: tables and campaigns of doses, in random order."""
+    known, campaigns = victims(), {}
+    for row in drawn().itertuples(index=False):
+        cause = as_cause(row.cause, known[row.victim], row.amount)
+        how = {"seed": 1000 * SEED + int(row.table[1:]), "dose": "drawn"}
+        campaigns[folder / row.table] = partial(
+            cause_campaign, folder / row.table, cause, RUNS, **how
+        )
+    for name, victim in known.items():
+        place = folder / "doses" / name
+        campaigns[place] = partial(dosed_campaign, place, victim)
+    places = [*campaigns]
+    order = np.random.default_rng([SEED, 1]).permutation(len(places))
+    in_order = {places[at]: campaigns[places[at]] for at in order}
+    measure_missing(in_order, seconds, lambda runs: f"{1e3 * runs['seconds'].median():.0f} ms each")
 
 
 def dosed_campaign(folder: Path, victim: Victim) -> Campaign:
-    """A campaign in which runs of a program get doses of several factors."""
-    work = placed(victim)
+    """A campaign in which runs of a program get doses of several factors, by page 57's design."""
+    work = replace(_place(dose_of(victim)).workload, timeout_s=10.0)  # noise is made for as long
     possible = possible_doses(work, AMOUNTS)
-    levels = design([*possible["factor"][possible["tried"]], "sham"])
+    levels = run_cells("57-random-doses", "design", dosed=possible, study=Shown())["design"]
+    levels.loc["undisturbed"] = 0
     folder.mkdir(parents=True, exist_ok=True)
     levels.to_csv(folder / "design.csv", index_label="cell")
     cells = []
@@ -250,13 +218,10 @@ def pack(folder: Path) -> None:
         runs = {one: recorded_runs(folder / one) for one in some["table"]}
         write_table(place, cause, runs)
         for row in some.itertuples(index=False):
-            table = finished(runs[row.table])
-            ratio, low, high = effect(table)
-            dose = next(name for name, most in CLASSES.items() if ratio < most)
             ids = [f"S{number:03d}" for number in numbers[int(row.table[1:])]]
-            effects = {"effect": round(ratio, 4), "low": round(low, 4), "high": round(high, 4)}
-            own = {"dose": dose, "half": SEALED, "runs": len(table)}
-            rows.append(row._asdict() | own | effects | dict(zip(KINDS_OF_TABLE, ids)))
+            found = described(finished(runs[row.table]), SEALED, ids)
+            dose = next(name for name, most in CLASSES.items() if found["effect"] < most)
+            rows.append({**row._asdict(), "dose": dose, **found})
     pd.DataFrame(rows).sort_values("table").to_csv(place / "tables.csv", index=False)
     for done in sorted(folder.glob("doses/*/done")):
         write_doses(done.parent, place / "doses" / f"{done.parent.name}.csv.gz")
@@ -266,17 +231,16 @@ def pack(folder: Path) -> None:
 
 def write_doses(folder: Path, path: Path) -> None:
     """The runs of a program with doses, and which run got which."""
-    levels = pd.read_csv(folder / "design.csv").rename(columns=lambda name: f"dose {name}")
+    levels = read_csv(folder / "design.csv").rename(columns=lambda name: f"dose {name}")
     runs = finished(recorded_runs(folder)).merge(levels, left_on="cell", right_on="dose cell")
     kept = [name for name in runs if runs[name].astype(str).nunique() > 1]
-    path.parent.mkdir(exist_ok=True)
-    text = runs[[*kept]].drop(columns=["dose cell", "cell"]).to_csv(index=False)
-    write_atomically(path, gzip.compress(text.encode(), 9, mtime=0))
+    write_gzipped(path, runs[kept].drop(columns=["dose cell", "cell"]))
 
 
 # ---- scoring -------------------------------------------------------------------------------------
 
 
+@cache
 def fingerprints(victim: str) -> pd.DataFrame:
     """What each factor does to a program's counters, and what it costs, as page 57 measures it.
 
@@ -368,7 +332,6 @@ def main() -> None:
     )
     parser.add_argument("task", choices=("measure", "pack", "score"))
     parser.add_argument("folder", type=Path, nargs="?")
-    parser.add_argument("--tables", type=int, default=TABLES)
     parser.add_argument("--seconds", type=float, default=600.0)
     parser.add_argument("--answers", type=Path, help="where the answers are written")
     options = parser.parse_args()
@@ -380,7 +343,7 @@ def main() -> None:
     elif options.task == "pack":
         pack(options.folder)
     else:
-        measure(options.folder, options.seconds, options.tables)
+        measure(options.folder, options.seconds)
 
 
 if __name__ == "__main__":

@@ -29,9 +29,9 @@ def summary_of(result: "Explanation", permutations: int) -> str:
     if not result.found:
         said = f"{slow}. Nothing among these {result.searched} separates them ({odds})."
         # right in 17 of 48 sealed tables of a known cause (extras/known_causes/bench/CARD.md)
-        for one in result.guess[result.guess["kind"] != "category"].itertuples():
-            said += f" The largest rank correlation is that of {one.factor}, {one.correlation:+.2f}"
-            said += ": a guess."
+        for one in result.guess.itertuples():
+            strongest = f"{one.factor}, {one.correlation:+.2f}"
+            said += f" The largest rank correlation is that of {strongest}: a guess."
         return f"{said}{order}"
     return f"{slow}. {_factors(result.factors)} ({odds}).{order}"
 
