@@ -1,5 +1,7 @@
 """Who took the time: planted names are found, shuffled run times name nobody."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -10,7 +12,9 @@ from nbhelpers.attribution import slow_runs, who_took_it
 from nbhelpers.attribution.who import CHANCE, EXPLAINS, counters_of, in_words, output_of
 from nbhelpers.places import shipped
 from nbhelpers.studies.baseline import Baseline
-from nbhelpers.studies.program_study.took import _printed, _tested
+from nbhelpers.studies.program_study.took import Thresholds, _printed, _tested
+
+from ..cells import run_cells
 
 RANDOM = np.random.default_rng(7)
 
@@ -44,6 +48,7 @@ def test_who_was_planted_comes_first(slow, when):
 
 @pytest.mark.parametrize("is_again", [True, False])
 def test_the_name_of_the_earlier_runs_is_tested_in_the_later_ones(is_again):
+    """By the study, and by the cells of page 01."""
     costs, lost = campaign(range(3, 40, 4))
     if not is_again:
         costs[20:] = np.roll(costs[20:], 2)
@@ -51,6 +56,12 @@ def test_the_name_of_the_earlier_runs_is_tested_in_the_later_ones(is_again):
     assert found[:2] == ("runnable", "backupd") and found[3:] == (20, 20)
     assert (found.p_value <= CHANCE) == is_again != ("not beyond" in str(found))
     assert _tested(costs[:15], lost, 1, EXPLAINS) is None
+    runs, took = costs.rename("region_seconds").rename_axis("run"), SimpleNamespace(lost_ms=lost)
+    study = SimpleNamespace(missing=lambda step: "", took=took, thresholds=Thresholds())
+    page = run_cells(
+        "01-your-program", "halves", of_traced=runs.reset_index(), program=study, seed=1
+    )
+    assert page["halves"].loc["second", "p_value"].item() == found.p_value
 
 
 def test_one_slow_run_has_its_name_and_hardly_a_claim():
