@@ -35,6 +35,7 @@ EVENTS = (
 )
 # on PREEMPT_RT softirqs are threads and are seen as such
 SOFTIRQ_EVENTS = ("irq/softirq_entry", "irq/softirq_exit")
+MOST_KIB = 65_536  # of a CPU's buffer
 
 
 class KernelRecorder(Attachment, ABC):
@@ -50,9 +51,6 @@ class KernelRecorder(Attachment, ABC):
         self._pids: set[int] = set()
         self._harness: set[int] = set()
         self._on_ns = 0
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.folder})"
 
     def before(self, workload: Workload) -> None:
         """Attach to the events now: patching the kernel takes some 10 ms, and must not reach into
@@ -88,7 +86,15 @@ class KernelRecorder(Attachment, ABC):
             "trace_lost": lost,
             "trace_bytes": path.stat().st_size,
         }
-        return columns | (_failed(lost, path) if lost and run.get("status") == "ok" else {})
+        if not lost:
+            return columns
+        small = self.buffer_kib
+        self.buffer_kib = max(small, min(4 * small, MOST_KIB))
+        with suppress(Unavailable):  # there is no memory for it
+            instance.write("buffer_size_kb", self.buffer_kib)
+        what = f"the kernel lost {lost} events of {path.name}: {small} KiB a CPU were full"
+        failed = {"status": "lost events", "message": what}
+        return columns | (failed if run.get("status") == "ok" else {})
 
     def close(self) -> None:
         instance, self._instance = self._instance, None
@@ -203,16 +209,6 @@ class OsnoiseRecorder(KernelRecorder):
         watching, self._watching = self._watching, None
         if watching is not None:
             watching.restore()
-
-
-def _failed(lost: int, path: Path) -> dict:
-    return {
-        "status": "lost events",
-        "message": (
-            f"the kernel lost {lost} events of the trace {path.name}; give Tracer a larger"
-            " buffer_kib"
-        ),
-    }
 
 
 def _harness_threads() -> set[int]:

@@ -38,7 +38,7 @@ class Tracer(Attachment):
         first of these that this machine has.
     buffer_kib
         Buffer of each CPU; 4 MiB hold some 90 s of a quiet CPU. A run that fills it gets the status
-        "lost events".
+        "lost events", the next one a buffer four times as large, of 64 MiB at most.
     recorded_only
         True: use recorded data, measure nothing; the source is that of the traces in the folder.
 
