@@ -1,7 +1,7 @@
 """Does the autopilot find the factor of a planted cause, and is it proven, live? And what do doses
 cost?
 
-    python benchmarks/cause_proof.py live FOLDER [--seconds 1500] [--budget 40] [--proof 14]
+    python benchmarks/cause_proof.py live FOLDER [--seconds 1500] [--budget 55] [--proof 14]
     python benchmarks/cause_proof.py sensitivity [PROGRAM ...]
 
 `live`: ten programs, five of them foreign, are drawn of those of the sealed bench that run here.
@@ -15,8 +15,9 @@ themselves are causes of which no factor has a dose: those only a remedy can pro
 of CPU time is not drawn: its control group would be the one of the tool's own dose.
 
 It goes on for so long, stops between two cases, and the same call goes on; FOLDER/cases.csv has
-what was found. A case takes 15 s where nothing is suspected, else a minute; all of them some 20
-minutes. Leave the machine alone.
+what was found. Where nothing is suspected, a case ends after the first measurement, a third of the
+budget; else it takes budget and proof, and some seconds more. The default is for 25 minutes in all,
+if half of the cases have a suspect. Leave the machine alone.
 
 `sensitivity`: what the doses of page 57 cost each of the ten programs, by the cells of that page,
 from the sealed bench's recorded campaigns of random doses.
@@ -381,7 +382,7 @@ def main() -> None:
     cases = tasks.add_parser("live", help="measure the cases")
     cases.add_argument("folder", type=Path)
     cases.add_argument("--seconds", type=float, default=1500.0)
-    cases.add_argument("--budget", type=float, default=40.0, help="seconds of the autopilot")
+    cases.add_argument("--budget", type=float, default=55.0, help="seconds of the autopilot")
     cases.add_argument("--proof", type=float, default=14.0, help="seconds of the injection")
     tables = tasks.add_parser("sensitivity", help="what doses cost, as recorded")
     tables.add_argument("programs", nargs="*", help="the ten that are drawn, unless given")
