@@ -23,6 +23,7 @@ from ..reading import read_json
 from ..workloads import Workload
 from .knowledge import Mitigation, explain_factor, mitigations
 from .treatment import why_unproven
+from .trials import new_order
 
 STATE = "autopilot.json"
 FEWEST_ROUNDS = 12
@@ -133,8 +134,7 @@ class Steps:
                 raise
             return self._recorded(step, count)
         attached = (*layers, *self.attachments)
-        # an order of its own: else what hangs on the order would be confirmed by it, too
-        seed = self.seed + step.startswith("confirm-")
+        seed = new_order(self.seed) if step.startswith("confirm-") else self.seed
         campaign = Campaign(
             self.folder / step, cells, count, seed, attachments=attached, max_failures=3
         )

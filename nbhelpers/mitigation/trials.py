@@ -89,9 +89,20 @@ class Trial:
     def sentence(self) -> str:
         """What decides, with its interval."""
         told = self.leading
-        what = "run time" if told is self.faster else "variation"
-        interval = f"{told.low:+.1%} to {told.high:+.1%}"
-        return f"{what} {told.effect:+.1%} ({interval}, n = {told.units} {told.unit})"
+        return f"{'run time' if told is self.faster else 'variation'} {in_numbers(told)}"
+
+
+def in_numbers(found: Judgement) -> str:
+    """An effect with its interval and n."""
+    interval = f"{found.low:+.1%} to {found.high:+.1%}"
+    return f"{found.effect:+.1%} ({interval}, n = {found.units} {found.unit})"
+
+
+def new_order(seed: int) -> int:
+    """The seed of what is measured again: in the same order, what hangs on the order would be
+    confirmed by it, too.
+    """
+    return seed + 1
 
 
 def judge_trials(tables: Mapping[str, Pair], seed: int = 0) -> dict[str, Trial]:

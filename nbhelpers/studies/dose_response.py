@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from ..mitigation.trials import TIME_MARGIN
+from ..mitigation.trials import TIME_MARGIN, in_numbers
 from ..outcomes import COST, with_cost
 from ..statistics.claims import REPRODUCED, Claim, Evidence, Judgement, judge
 from .graded_injection import SHAM
@@ -60,20 +60,15 @@ class Response:
         """What the doses did."""
         if self.slower.verdict != REPRODUCED:
             missing = f"; {self.slower.why}" if self.slower.why else ""
-            return f"injecting it is not shown to slow the runs: {_numbers(self.slower)}{missing}"
+            return f"injecting it is not shown to slow the runs: {in_numbers(self.slower)}{missing}"
         if not self._never_falls:
-            return f"more of it is not always slower: {_numbers(self.slower)}"
+            return f"more of it is not always slower: {in_numbers(self.slower)}"
         if not self._counted:
             return "what was injected does not raise the counters by which it was found"
         return (
             f"injected at {len(self.doses) - 1} doses it slows the runs, the more the slower:"
-            f" {_numbers(self.slower)} from none to the most"
+            f" {in_numbers(self.slower)} from none to the most"
         )
-
-
-def _numbers(found: Judgement) -> str:
-    interval = f"{found.low:+.1%} to {found.high:+.1%}"
-    return f"{found.effect:+.1%} ({interval}, n = {found.units} {found.unit})"
 
 
 def judge_doses(runs: pd.DataFrame, names: Sequence[str], columns: Sequence[str]) -> Response:

@@ -16,9 +16,6 @@ from ..mitigation.knowledge import factors
 from ..workloads import Workload
 from . import graded_injection as graded
 
-_STRESSOR = "stressor"
-_COLUMNS = ["factor", "name", "dose", "unit", "tried", "reason"]
-
 
 def possible_doses(workload: Workload, amounts: Mapping[str, float]) -> pd.DataFrame:
     """The doses, and which of them can be injected here.
@@ -49,7 +46,7 @@ def possible_doses(workload: Workload, amounts: Mapping[str, float]) -> pd.DataF
         except NoisebookError as error:
             reason = error.what
         rows.append((name, factor.name, dose, factor.inject["unit"], not reason, reason))
-    return pd.DataFrame(rows, columns=_COLUMNS)
+    return pd.DataFrame(rows, columns=["factor", "name", "dose", "unit", "tried", "reason"])
 
 
 def disturbed(
@@ -74,7 +71,7 @@ def disturbed(
             continue
         kind, options = graded.kind_of(factors()[name])
         dose = amounts[name] if levels[name] else None
-        if kind == _STRESSOR:
+        if kind == "stressor":
             events.append(graded.stressor_events(at, dose, **options))
             continue
         program, more = graded.KINDS[kind](replace(at, most=amounts[name]), dose, **options)

@@ -15,11 +15,10 @@ from ..measurement import Campaign, finished, metrics, recorded_runs
 from ..mitigation.knowledge import explain_factor, mitigations
 from ..mitigation.report import tried_table
 from ..mitigation.treatment import BASELINE, treatment_cells, why_unproven
-from ..mitigation.trials import SEEMS, Trial, judge_trials
+from ..mitigation.trials import SEEMS, Trial, judge_trials, new_order
 from ..workloads import Workload
 
 _NOT_SHOWN = ["name", "factor", "sd_ratio", "sd_low", "sd_high", "p_value"]
-_CANDIDATES = ["factor", "mitigation", "name", "tried", "reason"]
 
 
 def candidates(factor: str, workload: Workload) -> pd.DataFrame:
@@ -49,7 +48,7 @@ def candidates(factor: str, workload: Workload) -> pd.DataFrame:
         reason = one.possible(workload).reason or one.too_risky("low") or threads
         reason = reason or why_unproven(one.id, workload).removeprefix(f"{one.id}: ")
         rows.append((found.id, one.id, one.name, not reason, reason))
-    return pd.DataFrame(rows, columns=_CANDIDATES)
+    return pd.DataFrame(rows, columns=["factor", "mitigation", "name", "tried", "reason"])
 
 
 def trial_runs(
@@ -137,7 +136,8 @@ def measured_again(
     names = [name for name, trial in judged.items() if trial.verdict == SEEMS]
     if not names or (recorded_only and not Path(folder).exists()):
         return {}
-    again = judge_runs(trial_runs(folder, workload, names, rounds, seed + 1, recorded_only), seed)
+    order = new_order(seed)
+    again = judge_runs(trial_runs(folder, workload, names, rounds, order, recorded_only), seed)
     return {name: again[name] for name in names if name in again}
 
 

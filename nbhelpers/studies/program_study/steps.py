@@ -27,6 +27,7 @@ from ...measurement import (
 )
 from ...mitigation.loop import autopilot
 from ...mitigation.report import Report
+from ...mitigation.trials import new_order
 from ...noise import NoiseConfig, average_noise, delta_noise
 from ...outcomes import Outcome
 from ...reading import read_json
@@ -209,7 +210,7 @@ class Steps:
         folder = self.folder / "replayed" / config.digest
         return finished(
             injection_campaign(
-                folder, self.workload, config, runs=self.plan.replayed, seed=self.seed + 1
+                folder, self.workload, config, runs=self.plan.replayed, seed=new_order(self.seed)
             ).run()
         )
 
