@@ -6,7 +6,7 @@
 
 `export` writes one CSV a table, without the truth; `answer` writes this library's own answers;
 `score` says how good answers are: the leader right, the factor right, and what is found where there
-is nothing. HALF is development (the default), held-out or sealed.
+is nothing. HALF is development (the default), held-out, sealed-1 or sealed-2.
 """
 
 import argparse
@@ -265,7 +265,7 @@ def main(words: list[str] | None = None) -> int:
     )
     parser.add_argument("command", choices=("export", "answer", "score"))
     parser.add_argument("place", type=Path, metavar="FOLDER|ANSWERS.csv")
-    parser.add_argument("--half", choices=(DEVELOPMENT, HELD_OUT, SEALED), default=DEVELOPMENT)
+    parser.add_argument("--half", choices=(DEVELOPMENT, HELD_OUT, *SEALED), default=DEVELOPMENT)
     options = parser.parse_args(words)
     commands = {"export": _export, "answer": _answer, "score": _score}
     warnings.simplefilter("ignore")

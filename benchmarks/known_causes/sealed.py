@@ -1,8 +1,10 @@
 """The sealed bench: causes, programs and doses drawn at random; no method was chosen on it.
 
-    python benchmarks/known_causes/sealed.py measure FOLDER [--seconds 600]
-    python benchmarks/known_causes/sealed.py pack FOLDER
-    python benchmarks/known_causes/sealed.py score [--answers FOLDER]
+    python benchmarks/known_causes/sealed.py measure FOLDER [--draw sealed-2] [--seconds 600]
+    python benchmarks/known_causes/sealed.py pack FOLDER [--draw sealed-2]
+    python benchmarks/known_causes/sealed.py score [--draw sealed-2] [--answers FOLDER]
+
+A draw that decided a change of the method is none to score it on: the next draw is another seed.
 
 `measure`: one table draws a cause of the catalogue, one of 37 programs that can suffer from it (21
 of them foreign: compressors, interpreters, compilers, tools) and an amount between the catalogue's
@@ -11,7 +13,7 @@ random the cause, in the others its sham. Each program also gets a campaign of r
 page 57. It measures for so long, stops between two tables, and the same call goes on. Leave the
 machine alone: 28 minutes in all, on two CPUs.
 
-`pack` writes extras/known_causes/bench/sealed; `score` scores `explain` and the plain rivals of
+`pack` writes extras/known_causes/bench/DRAW; `score` scores `explain` and the plain rivals of
 `bench.py` on it, the doses, and both. Doses: the program's own measured fingerprints explain how
 the slowest quarter of the runs differs (least squares, none negative), and the factor that carries
 most is the answer, unless "none of these" carries more. Both: the doses' answer, where they carry
@@ -61,7 +63,7 @@ from nbhelpers.studies.doses import disturbed, possible_doses
 from tests.cells import run_cells
 from tests.shown import Shown
 
-SEED = 31  # of all that is drawn
+SEEDS = dict(zip(SEALED, (31, 32)))  # of all that is drawn
 TABLES, RUNS, ROUNDS = 240, 32, 3
 SLOW = 0.75  # quantile of the run time from which a run is slow
 CLASSES = {"weak": 1.1, "medium": 1.35, "strong": np.inf}  # by the measured effect, up to so much
@@ -145,9 +147,9 @@ def victims() -> dict[str, Victim]:
     return {name: known[name] for name in EVERY}
 
 
-def drawn() -> pd.DataFrame:
-    """The tables in the order of measuring; columns table, cause, victim, amount."""
-    random, rows = np.random.default_rng(SEED), []
+def drawn(half: str) -> pd.DataFrame:
+    """The tables of a draw in the order of measuring; columns table, cause, victim, amount."""
+    random, rows = np.random.default_rng(SEEDS[half]), []
     suffers = OF_ALL | OF_SOME
     names = [*list(OF_ALL) * 3, *OF_SOME]
     for number in range(TABLES):
@@ -171,25 +173,25 @@ def dose_of(victim: Victim, *amounts: float) -> Dose:
 # ---- measuring -----------------------------------------------------------------------------------
 
 
-def measure(folder: Path, seconds: float) -> None:
+def measure(half: str, folder: Path, seconds: float) -> None:
     """Measure what is missing, for so long: tables and campaigns of doses, in random order."""
-    known, campaigns = victims(), {}
-    for row in drawn().itertuples(index=False):
+    known, campaigns, seed = victims(), {}, SEEDS[half]
+    for row in drawn(half).itertuples(index=False):
         cause = as_cause(row.cause, known[row.victim], row.amount)
-        how = {"seed": 1000 * SEED + int(row.table[1:]), "dose": "drawn"}
+        how = {"seed": 1000 * seed + int(row.table[1:]), "dose": "drawn"}
         campaigns[folder / row.table] = partial(
             cause_campaign, folder / row.table, cause, RUNS, **how
         )
     for name, victim in known.items():
         place = folder / "doses" / name
-        campaigns[place] = partial(dosed_campaign, place, victim)
+        campaigns[place] = partial(dosed_campaign, place, victim, seed)
     places = [*campaigns]
-    order = np.random.default_rng([SEED, 1]).permutation(len(places))
+    order = np.random.default_rng([seed, 1]).permutation(len(places))
     in_order = {places[at]: campaigns[places[at]] for at in order}
     measure_missing(in_order, seconds, lambda runs: f"{1e3 * runs['seconds'].median():.0f} ms each")
 
 
-def dosed_campaign(folder: Path, victim: Victim) -> Campaign:
+def dosed_campaign(folder: Path, victim: Victim, seed: int) -> Campaign:
     """A campaign in which runs of a program get doses of several factors, by page 57's design."""
     work = replace(_place(dose_of(victim)).workload, timeout_s=10.0)  # noise is made for as long
     possible = possible_doses(work, AMOUNTS)
@@ -202,24 +204,24 @@ def dosed_campaign(folder: Path, victim: Victim) -> Campaign:
         program, doses = disturbed(work, row.to_dict(), AMOUNTS)
         cells.append(Cell(name, program, attachments=doses))
     attached = (*victim_files(victim), *metrics("all"))
-    return Campaign(folder, cells, ROUNDS, SEED, attachments=attached)
+    return Campaign(folder, cells, ROUNDS, seed, attachments=attached)
 
 
 # ---- packing -------------------------------------------------------------------------------------
 
 
-def pack(folder: Path) -> None:
+def pack(half: str, folder: Path) -> None:
     """Write what was measured as a part of the bench."""
-    ready = drawn()[lambda rows: [(folder / one / "done").exists() for one in rows["table"]]]
-    numbers = np.random.default_rng([SEED, 2]).permutation(TABLES * 3).reshape(-1, 3)
-    place, rows = bench_folder(SEALED), []
+    ready = drawn(half)[lambda rows: [(folder / one / "done").exists() for one in rows["table"]]]
+    numbers = np.random.default_rng([SEEDS[half], 2]).permutation(TABLES * 3).reshape(-1, 3)
+    place, rows = bench_folder(half), []
     place.mkdir(parents=True, exist_ok=True)
     for cause, some in ready.groupby("cause", sort=False):
         runs = {one: recorded_runs(folder / one) for one in some["table"]}
         write_table(place, cause, runs)
         for row in some.itertuples(index=False):
             ids = [f"S{number:03d}" for number in numbers[int(row.table[1:])]]
-            found = described(finished(runs[row.table]), SEALED, ids)
+            found = described(finished(runs[row.table]), half, ids)
             dose = next(name for name, most in CLASSES.items() if found["effect"] < most)
             rows.append({**row._asdict(), "dose": dose, **found})
     pd.DataFrame(rows).sort_values("table").to_csv(place / "tables.csv", index=False)
@@ -241,7 +243,7 @@ def write_doses(folder: Path, path: Path) -> None:
 
 
 @cache
-def fingerprints(victim: str) -> pd.DataFrame:
+def fingerprints(half: str, victim: str) -> pd.DataFrame:
     """What each factor does to a program's counters, and what it costs, as page 57 measures it.
 
     Returns
@@ -249,7 +251,7 @@ def fingerprints(victim: str) -> pd.DataFrame:
     DataFrame, a row a factor that costs time; columns ms, and the counters per second that some
     factor moves by five standard errors, all over their spread in the row "spread".
     """
-    path = bench_folder(SEALED) / "doses" / f"{victim}.csv.gz"
+    path = bench_folder(half) / "doses" / f"{victim}.csv.gz"
     if not path.exists():
         return pd.DataFrame()
     runs = read_csv(path)
@@ -284,7 +286,7 @@ def by_doses(one: BenchTable) -> tuple[str, float, str]:
     """Factor that carries most of what the slowest quarter lost, its share of it, and the counter
     that it moves most; no factor: "none of these" carries more.
     """
-    found, table = fingerprints(one.victim), counters(one.blind)
+    found, table = fingerprints(one.half, one.victim), counters(one.blind)
     use = [name for name in found if name in table]
     if len(found) < 2 or "ms" not in use:
         return "", 0.0, ""
@@ -300,10 +302,10 @@ def by_doses(one: BenchTable) -> tuple[str, float, str]:
     return str(first), carried[first] / carried.sum(), str(counter)
 
 
-def doses_and_both(observed: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
+def doses_and_both(half: str, observed: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Answers by doses, and by doses where they carry half, else by observation."""
     known, doses, both = observed.set_index("table"), [], []
-    for one in each(list(bench_tables(SEALED)), "reading fingerprints", "tables"):
+    for one in each(list(bench_tables(half)), "reading fingerprints", "tables"):
         factor, share, counter = by_doses(one)
         mine = answer(one.id, [counter] if factor else []) | {"factor": factor}
         doses.append(mine)
@@ -311,18 +313,18 @@ def doses_and_both(observed: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
     return pd.DataFrame(doses), pd.DataFrame(both)
 
 
-def scored(place: Path | None) -> None:
+def scored(half: str, place: Path | None) -> None:
     """Score all methods, and print their table."""
     answers = {}
     for name, method in METHODS.items():
         began = time.monotonic()
-        answers[name] = answers_of(method, SEALED)
+        answers[name] = answers_of(method, half)
         print(f"{name}: {time.monotonic() - began:.0f} s", file=sys.stderr)
-    answers["doses"], answers["both"] = doses_and_both(answers["explain"])
+    answers["doses"], answers["both"] = doses_and_both(half, answers["explain"])
     for name, rows in answers.items() if place else ():
         place.mkdir(parents=True, exist_ok=True)
-        rows.to_csv(place / f"{name}-sealed.csv", index=False)
-    scores = [score(rows, SEALED).assign(method=name) for name, rows in answers.items()]
+        rows.to_csv(place / f"{name}-{half}.csv", index=False)
+    scores = [score(rows, half).assign(method=name) for name, rows in answers.items()]
     print(card_table(pd.concat(scores)))
 
 
@@ -332,18 +334,19 @@ def main() -> None:
     )
     parser.add_argument("task", choices=("measure", "pack", "score"))
     parser.add_argument("folder", type=Path, nargs="?")
+    parser.add_argument("--draw", choices=SEALED, default=SEALED[-1])
     parser.add_argument("--seconds", type=float, default=600.0)
     parser.add_argument("--answers", type=Path, help="where the answers are written")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     if options.task == "score":
-        scored(options.answers)
+        scored(options.draw, options.answers)
     elif not options.folder:
         parser.error("a folder for the campaigns is needed")
     elif options.task == "pack":
-        pack(options.folder)
+        pack(options.draw, options.folder)
     else:
-        measure(options.folder, options.seconds)
+        measure(options.draw, options.folder, options.seconds)
 
 
 if __name__ == "__main__":

@@ -19,7 +19,8 @@ from nbhelpers.reading import read_csv
 from .catalogue import UNDISTURBED, Cause, known_cause
 
 DEVELOPMENT, HELD_OUT = "development", "held-out"
-SEALED = "sealed"  # drawn at random, in a folder of its own; no method was chosen on it
+# drawn at random, each in a folder of its own, a day each; no method was chosen on the last
+SEALED = ("sealed-1", "sealed-2")
 PLANTED, SHUFFLED, ALONE = "planted", "shuffled", "undisturbed"
 KINDS_OF_TABLE = (PLANTED, SHUFFLED, ALONE)
 # what says which runs were disturbed; and what was stored for the campaign's own sake
@@ -42,7 +43,7 @@ class BenchTable:
     cause, dose
         Cause and dose of the planted table that it was made from.
     half
-        "development", "held-out" or "sealed".
+        "development", "held-out" or one of `SEALED`.
     runs
         With the truth.
     victim
@@ -71,7 +72,7 @@ def bench_folder(half: str = DEVELOPMENT) -> Path:
     in a folder in it.
     """
     place = Path(__file__).parents[1] / "bench"
-    return place / SEALED if half == SEALED else place
+    return place / half if half in SEALED else place
 
 
 def bench_tables(
@@ -84,8 +85,8 @@ def bench_tables(
     Parameters
     ----------
     half
-        "development"; or "held-out" or "sealed": only for a final score, never for choosing between
-        methods.
+        "development"; or "held-out" or one of `SEALED`: only for a final score, never for choosing
+        between methods.
     folder
         Folder of the bench; None: `bench_folder`.
     kinds
@@ -106,7 +107,7 @@ def bench_tables(
     >>> first.half, "truth" in first.runs, "truth" in first.blind
     ('development', True, False)
     """
-    check_choice("half", half, (DEVELOPMENT, HELD_OUT, SEALED))
+    check_choice("half", half, (DEVELOPMENT, HELD_OUT, *SEALED))
     place = Path(folder) if folder else bench_folder(half)
     for row in split(place)[lambda rows: rows["half"] == half].itertuples():
         runs = _recorded(place, row.cause, getattr(row, "table", row.dose))
