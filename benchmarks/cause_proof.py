@@ -72,7 +72,7 @@ SEED = 33  # of all that is drawn
 OF_EACH = 5  # own programs, and foreign ones
 SHARE = 0.5  # of the runs that are disturbed
 RUNS = 80  # of the first measurement, as far as a third of the budget reaches
-RIGHTLY, WRONGLY, OPEN, LEFT_OUT = "rightly", "wrongly", "open", "left out"
+RIGHTLY, WRONGLY, OPEN = "rightly", "wrongly", "open"
 DOSE, REMEDY = "dose", "remedy"  # what may prove a cause
 
 
@@ -273,12 +273,12 @@ def live(options: argparse.Namespace) -> None:
         try:
             found = measured(case, known[case.program], options, place)
         except NoisebookError as error:
-            why = f"{error.what} ({error.why or error.fix})"
-            found = {"outcome": LEFT_OUT, "right": False, "sentence": why}
+            print(f"left out: {case.case}: {error.what} ({error.why or error.fix})", flush=True)
+            continue
         rows.append({**case._asdict(), **found})
         write_atomically(file, pd.DataFrame(rows).to_csv(index=False))
         print(in_words(rows[-1]), flush=True)
-    if any(row["outcome"] != LEFT_OUT for row in rows):
+    if rows:
         print(counted(read_csv(file, keep_default_na=False)))
 
 
@@ -288,23 +288,19 @@ def live(options: argparse.Namespace) -> None:
 def in_words(row: dict) -> str:
     """A line a case, and what the proof says."""
     what = f"{row['cause']} {row['amount']:g}" if row["planted"] else f"control ({row['cause']})"
-    head = f"{row['case']}, {what}: {row['outcome']}"
-    if row["outcome"] == LEFT_OUT:
-        return f"{head}: {row['sentence']}"
     can = ""
     if row["planted"] and DOSE not in row["ways"]:
         can = f"; no dose of its factors exists: {row['ways'] or 'nothing'} can prove it"
     own = "" if row["right"] or not row["factor"] else " (not its own)"
     return (
-        f"{head}; {row['factor'] or 'nothing'}{own}; effect ×{row['effect']:.3f}"
-        f" ({row['low']:.3f} to {row['high']:.3f}, {row['runs']} runs){can};"
+        f"{row['case']}, {what}: {row['outcome']}; {row['factor'] or 'nothing'}{own}; effect"
+        f" ×{row['effect']:.3f} ({row['low']:.3f} to {row['high']:.3f}, {row['runs']} runs){can};"
         f" {row['seconds']:.0f} s\n    {row['sentence']}"
     )
 
 
 def counted(rows: pd.DataFrame) -> str:
     """How many cases were proven rightly, wrongly, and stay open; 95 % Wilson intervals."""
-    rows = rows[rows["outcome"] != LEFT_OUT].astype({"seconds": float, "low": float})
     planted, controls = rows[rows["planted"]], rows[~rows["planted"]]
     told = planted["low"] > 1
     by_dose = planted["ways"].str.contains(DOSE)
