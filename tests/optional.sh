@@ -2,6 +2,7 @@
 # Installs what the optional tests use; called by .ci/run in the repository's root. Says first
 # what that is, and installs only as root on Debian or Ubuntu: others read the command. What cannot be
 # had is said in one line, and its tests are skipped with the reason.
+# optional.sh packages: only what comes by apt.
 # ACCEPT_LICENCE=yes: Intel's SYCL runtime, too (make sycl says its licence).
 set -u
 PY=${PY:-.venv/bin/python}
@@ -14,6 +15,8 @@ WANTED="git g++ clang libclang-rt-dev|libclang-rt-14-dev libomp-dev numactl
 
 known() { LC_ALL=C apt-cache policy "$1" 2>/dev/null | grep -q 'Candidate: [^(]'; }
 installed() { dpkg-query -W -f '${Status}' "$1" 2>/dev/null | grep -q 'install ok installed'; }
+
+install() { DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@" >build/apt.log 2>&1; }
 
 choose() {
     list=
@@ -43,8 +46,9 @@ packages() {
     fi
     echo "Installing what the optional tests use:$list"
     rm -f build/c-parts # a second compiler may come
-    for name in $list; do
-        DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$name" >build/apt.log 2>&1 ||
+    install $list && return
+    for name in $list; do # all but those that cannot be had
+        install "$name" ||
             echo "$name could not be installed: $(grep -m1 '^E:' build/apt.log || tail -1 build/apt.log)"
     done
 }
@@ -77,7 +81,9 @@ checks() {
 
 mkdir -p build
 packages
-checks
+[ "${1:-}" != packages ] || exit 0
+checks & # most of it is waiting for downloads
+mpi &
 sycl
-mpi
+wait
 [ -n "${NOISEBOOK_OSNOISE_VM:-}" ] || echo "The emulated PC with the osnoise tracer is not part of this repository: NOISEBOOK_OSNOISE_VM names it"

@@ -76,20 +76,21 @@ def test_a_walk_fits_the_files_that_it_changes(walk):
             apply_diff((REPOSITORY / step["path"]).read_text(), step["block"])
 
 
-@pytest.fixture(scope="module")
-def pages(tmp_path_factory) -> Path:
-    """The pages, built as `make docs` builds them; a warning is an error."""
+@pytest.mark.long
+def test_the_pages_build_have_every_public_name_and_open_without_a_network(tmp_path):
+    """One test, since sphinx writes docs/reference, and so must not run beside itself. As `make
+    docs` builds them; a warning is an error.
+    """
     for module in ("sphinx", "numpydoc", "myst_parser"):
         pytest.importorskip(module, reason=f"make docs needs {module}: pip install -e '.[docs]'")
-    folder = tmp_path_factory.mktemp("pages")
     words = ["-m", "sphinx", "-W", "--keep-going", "-q", "-b", "html"]
-    done = run(sys.executable, *words, DOCS, folder, timeout=280)
+    done = run(sys.executable, *words, DOCS, tmp_path, timeout=280)
     assert done.returncode == 0, done.stderr[-4000:]
-    return folder
+    has_every_public_name(tmp_path)
+    opens_without_a_network(tmp_path)
 
 
-@pytest.mark.long
-def test_the_reference_has_every_name_of_the_public_face(pages):
+def has_every_public_name(pages: Path) -> None:
     text = (pages / "reference/index.html").read_text()
     links = re.findall(r'href="([\w.]+\.html)#([\w.]+)"[^>]*>(?:<[^>]*>)*nb\.(\w+)<', text)
     assert {name for *_, name in links} == set(nbhelpers.__all__) - {"__version__"}
@@ -97,8 +98,7 @@ def test_the_reference_has_every_name_of_the_public_face(pages):
         assert f'id="{anchor}"' in (pages / "reference" / page).read_text(), name
 
 
-@pytest.mark.long
-def test_the_pages_open_without_a_network(pages):
+def opens_without_a_network(pages: Path) -> None:
     elsewhere = re.compile(
         r"<(?:link|script|img|iframe|source)\b[^>]*(?:href|src)\s*=\s*[\"']?(?:https?:)?//"
         r"|url\(\s*[\"']?(?:https?:)?//|@import\s+[\"'](?:https?:)?//",

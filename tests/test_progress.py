@@ -6,6 +6,7 @@ import contextlib
 import io
 import os
 import pty
+import re
 import subprocess
 import sys
 import threading
@@ -69,11 +70,9 @@ def test_a_script_on_a_terminal_shows_a_bar_after_two_seconds_and_what_it_was():
     shown, printed = on_a_terminal(SLOW.format(pause=0.6))
     lines = shown.split("\r")
     assert printed == "done\n"
-    assert any(
-        line.startswith("weighing:  67%|") and "| 4/6 stones [00:02<" in line for line in lines
-    ), shown
+    assert any(re.match(r"weighing:  67%\|.*\| 4/6 stones \[00:0[2-9]<", line) for line in lines), shown
     assert "1/6" not in shown and "2/6" not in shown, "before two seconds nothing is shown"
-    assert any(line.startswith("weighing: 6 stones in 00:03") for line in lines[-2:]), shown
+    assert any(re.match("weighing: 6 stones in 00:0[3-9]", line) for line in lines[-2:]), shown
 
 
 def test_without_a_terminal_nothing_is_written():
@@ -184,6 +183,7 @@ for _ in each(range(5), 'weighing', 'stones'): time.sleep(0.45)
 with task('quick'): pass
 with task('second', urgent=True): time.sleep(2.1)
 """
+ENDED = r">weighing: 5 stones in 00:(\d\d)\nsecond: 00:(\d\d)<"  # later beside other work
 
 
 @pytest.mark.timeout(120)
@@ -210,8 +210,11 @@ def test_in_a_notebook_the_bar_is_updated_and_ends_short(tmp_path):
     outputs = notebook.cells[0].outputs
     assert [output.output_type for output in outputs] == ["display_data"]
     html = outputs[0].data["text/html"]
-    assert ">weighing: 5 stones in 00:02\nsecond: 00:02<" in html and "quick" not in html
-    assert 2 <= updates.count("update_display_data") <= 12
+    [(weighing_s, second_s)] = re.findall(ENDED, html)
+    assert min(int(weighing_s), int(second_s)) >= 2 and "quick" not in html
+    # at most twice a second, and at the end of each
+    most = 2 * (int(weighing_s) + int(second_s) + 2) + 2
+    assert 2 <= updates.count("update_display_data") <= most
     nbformat.write(notebook, tmp_path / "a.ipynb")
     page = export_page(tmp_path / "a.ipynb", tmp_path / "a.html").read_text()
-    assert "weighing: 5 stones in 00:02" in page and "5/5" not in page
+    assert re.search(ENDED, page) and "5/5" not in page

@@ -135,12 +135,11 @@ def test_an_interrupted_trace_leaves_no_instance_and_no_mount(tmp_path, state, h
 @as_root
 @pytest.mark.long
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("each", [1, 3])
-def test_interruptions_of_traced_and_injected_runs_leave_nothing(each, binaries):
+def test_interruptions_of_traced_and_injected_runs_leave_nothing(binaries):
     """The short version of benchmarks/interruptions.py: every end, at random moments, tracefs
     mounted and not.
     """
-    command = [sys.executable, "benchmarks/interruptions.py", str(each), str(os.getpid())]
+    command = [sys.executable, "benchmarks/interruptions.py", "3", str(os.getpid())]
     done = subprocess.run(
         command,
         cwd=REPOSITORY,
@@ -149,7 +148,7 @@ def test_interruptions_of_traced_and_injected_runs_leave_nothing(each, binaries)
         env=os.environ | {"NOISEBOOK_BIN": str(binaries)},
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert f"{4 * each} interruptions" in done.stdout and "0 with something left" in done.stdout
+    assert "12 interruptions" in done.stdout and "0 with something left" in done.stdout
 
 
 # ---- without a journal ---------------------------------------------------------------------------

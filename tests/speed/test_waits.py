@@ -115,14 +115,21 @@ def least_error_ns(error_of_a_run, most_ns: float) -> float:
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_busy_time_is_that_of_the_threads_own_clocks(program, case, tmp_path):
+def test_busy_time_up_to_any_moment_is_that_of_the_threads_own_clocks(program, case, tmp_path):
+    """To a millisecond at the end, to half a millisecond more before."""
+
     def error_ns() -> float:
         row, waits, output = run(tmp_path, program, case)
         own = busy_by_own_clock(output)
         found = by_thread(waits)["busy_ns"]
         assert set(found.index) == set(own.index)
         assert row["wait_marks_lost"] == 0
-        return float((found - own).abs().max())
+        times, at = own_times(output), np.arange(row["start_ns"], row["end_ns"], 100_000)
+        errors = [
+            error_at(at, rows, times[times["thread"] == thread], row["start_ns"])
+            for thread, rows in waits.groupby("thread")
+        ]
+        return max(float((found - own).abs().max()), max(errors) - 5e5)
 
     assert least_error_ns(error_ns, 1e6) < 1e6
 
@@ -137,22 +144,6 @@ def test_rows_follow_each_other_from_the_begin_to_the_end_of_the_region(program,
     throughout = threads[threads["begin"] == 0]
     assert len(throughout) >= 2  # those of the warm-up
     assert throughout["end"].max() == region_ns
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("case", CASES)
-def test_busy_time_up_to_any_moment_is_right_to_a_millisecond(program, case, tmp_path):
-    def error_ns() -> float:
-        row, waits, output = run(tmp_path, program, case)
-        times = own_times(output)
-        at = np.arange(row["start_ns"], row["end_ns"], 100_000)
-        errors = [
-            error_at(at, own, times[times["thread"] == thread], row["start_ns"])
-            for thread, own in waits.groupby("thread")
-        ]
-        return max(errors)
-
-    assert least_error_ns(error_ns, 1.5e6) < 1.5e6
 
 
 def error_at(at: np.ndarray, own: pd.DataFrame, mine: pd.DataFrame, start_ns: int) -> float:

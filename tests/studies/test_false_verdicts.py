@@ -70,18 +70,9 @@ def most(campaigns: int) -> int:
 
 
 @pytest.mark.long
-def test_few_pages_without_any_effect_have_a_false_verdict():
-    """With pairs as units 39 to 51 % of such pages are wrong."""
-    first = pages_without_effects(5, traces=2, slowdown=1.3, seed=41)
-    second = pages_without_effects(5, traces=4, slowdown=1.0, seed=42)
-    for name in first:
-        pages = first[name] + second[name]
-        assert report(pages, name) <= most(len(pages))
-
-
-@pytest.mark.long
 @pytest.mark.parametrize("traces, slowdown", [(1, 1.3), (2, 1.0), (4, 1.3)])
 def test_at_most_one_page_in_twenty_has_a_false_verdict(traces, slowdown):
+    """With pairs as units 39 to 51 % of such pages are wrong."""
     seed = 900 + traces + int(100 * slowdown)
     for name, pages in pages_without_effects(200, traces, slowdown, seed).items():
         assert report(pages, f"{name}, {traces} traces, noise × {slowdown}") <= most(200)
@@ -106,25 +97,16 @@ FOUND = (
 )
 
 
-def shares_found(campaigns: int, seed: int) -> dict[str, float]:
-    random = np.random.default_rng(seed)
+@pytest.mark.long
+def test_effects_that_are_there_are_found_in_most_campaigns():
+    """A gain of 15 % in slowdowns, and 25 % in time, by eight rounds."""
+    random = np.random.default_rng(6)
     pages = [
-        persson_page(persson_runs(random, 2, slowdown=1.5, effects=PLANTED))
-        for _ in range(campaigns)
+        persson_page(persson_runs(random, 2, slowdown=1.5, effects=PLANTED)) for _ in range(100)
     ]
     rows = pd.concat(pages)
     verdicts = rows["verdict"].groupby(rows["finding"].str.split(" \\(").str[0])
     shares = {name: (verdicts.get_group(name) == REPRODUCED).mean() for name in FOUND}
     print(", ".join(f"{name}: {share:.0%}" for name, share in shares.items()))
-    return shares
+    assert min(shares.values()) >= 0.8
 
-
-@pytest.mark.long
-def test_effects_that_are_there_are_found():
-    assert min(shares_found(5, seed=5).values()) >= 0.5
-
-
-@pytest.mark.long
-def test_effects_that_are_there_are_found_in_most_campaigns():
-    """A gain of 15 % in slowdowns, and 25 % in time, by eight rounds."""
-    assert min(shares_found(100, seed=6).values()) >= 0.8
