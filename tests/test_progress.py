@@ -70,7 +70,9 @@ def test_a_script_on_a_terminal_shows_a_bar_after_two_seconds_and_what_it_was():
     shown, printed = on_a_terminal(SLOW.format(pause=0.6))
     lines = shown.split("\r")
     assert printed == "done\n"
-    assert any(re.match(r"weighing:  67%\|.*\| 4/6 stones \[00:0[2-9]<", line) for line in lines), shown
+    assert any(re.match(r"weighing:  67%\|.*\| 4/6 stones \[00:0[2-9]<", line) for line in lines), (
+        shown
+    )
     assert "1/6" not in shown and "2/6" not in shown, "before two seconds nothing is shown"
     assert any(re.match("weighing: 6 stones in 00:0[3-9]", line) for line in lines[-2:]), shown
 

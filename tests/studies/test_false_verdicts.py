@@ -109,4 +109,3 @@ def test_effects_that_are_there_are_found_in_most_campaigns():
     shares = {name: (verdicts.get_group(name) == REPRODUCED).mean() for name in FOUND}
     print(", ".join(f"{name}: {share:.0%}" for name, share in shares.items()))
     assert min(shares.values()) >= 0.8
-
