@@ -101,11 +101,14 @@ def pytest_timeout_set_timer(item, settings):
 
 
 def pytest_ignore_collect(collection_path, config):
-    """Of the two parts of `make test`, each reads the files of its own tests only."""
+    """Each part of `make test` and of .ci/run reads the files of its own tests only."""
     if not collection_path.name.startswith("test_"):
         return None
     marks, listed = config.option.markexpr, is_alone(collection_path)
-    others = not listed and "alone" not in collection_path.read_text()
+    text = collection_path.read_text()
+    if marks.startswith("long") and "mark.long" not in text:
+        return True
+    others = not listed and "alone" not in text
     return (listed if "not alone" in marks else "alone" in marks and others) or None
 
 
