@@ -6,7 +6,6 @@ command must succeed.
 
 import os
 import re
-import shlex
 import sys
 from importlib import import_module
 from pathlib import Path
@@ -16,7 +15,7 @@ import pytest
 import nbhelpers
 
 from .processes import run
-from .trees import copied_tree
+from .trees import borrow_packages, copied_tree, own_environment
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 DOCS = REPOSITORY / "docs"
@@ -56,17 +55,20 @@ def follow(walk: Path, folder: Path) -> None:
 
 
 def run_line(line: str, folder: Path) -> None:
-    """Run a line for a shell with the Python of these tests."""
-    script = "set -e\n" + line.replace(".venv/bin/python", shlex.quote(sys.executable))
+    """Run a line for a shell; what `make env` would install is borrowed."""
     places = {"PYTHONPATH": str(folder), "NOISEBOOK_STATE": str(folder / "build/state")}
-    done = run("sh", "-c", script, cwd=folder, timeout=280, env=os.environ | places)
+    script = ["sh", "-c", f"set -e\n{line}"]
+    done = run(*script, cwd=folder, timeout=280, env=os.environ | places)
     assert done.returncode == 0, f"{line}\n{done.stdout[-4000:]}\n{done.stderr[-4000:]}"
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("walk", WALKS, ids=lambda walk: walk.stem)
 def test_a_walk_works_as_it_stands_there(walk, tmp_path, binaries):
-    follow(walk, copied_tree(tmp_path))
+    copy = copied_tree(tmp_path)
+    borrow_packages(own_environment(copy / ".venv"))
+    (copy / ".venv/installed").touch()
+    follow(walk, copy)
 
 
 @pytest.mark.parametrize("walk", WALKS, ids=lambda walk: walk.stem)

@@ -6,16 +6,15 @@ import json
 import os
 import re
 import shutil
-import site
 import subprocess
 import sys
-import sysconfig
 import zipfile
 from pathlib import Path
 
 import pytest
 
 from .processes import run
+from .trees import borrow_packages, own_environment
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 BUILT = (".git", ".venv", "build", "*.so", "__pycache__", "_*.c", "*.o", "*.egg-info")
@@ -42,14 +41,10 @@ def installed(wheel, tmp_path_factory) -> Path:
     nothing in it can be written.
     """
     folder = tmp_path_factory.mktemp("elsewhere")
-    assert run(sys.executable, "-m", "venv", "--without-pip", folder / "venv").returncode == 0
-    python = folder / "venv" / "bin" / "python"
+    python = own_environment(folder / "venv")
     done = run(*PIP, "--python", python, "install", "--no-deps", "--no-index", wheel)
     assert done.returncode == 0, done.stderr
-    (packages,) = (folder / "venv").glob("lib/python*/site-packages")
-    ours = {*site.getsitepackages(), sysconfig.get_path("purelib")}
-    borrowed = [path for path in ours if Path(path).is_dir()]
-    (packages / "borrowed.pth").write_text("\n".join(borrowed))
+    packages = borrow_packages(python)
     for path in [*packages.rglob("*"), packages]:
         if not path.is_symlink():
             path.chmod(path.stat().st_mode & ~0o222)

@@ -5,9 +5,13 @@ campaign.
 import hashlib
 import os
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
+
+from nbhelpers.answers import Answered, read_answers
+from nbhelpers.lab import shipped_answers
 
 from .pages import check, dead_links, look
 from .processes import run
@@ -40,6 +44,10 @@ def results(profile: str) -> dict[str, str]:
     }
 
 
+def said(answers: Iterable[Answered]) -> dict[str, tuple]:
+    return {one.stage: (one.answer.answer, one.answer.sentence) for one in answers}
+
+
 @pytest.mark.long
 @pytest.mark.timeout(1800)
 def test_the_whole_pipeline_runs_here_and_a_second_time_does_nothing():
@@ -55,12 +63,18 @@ def test_the_whole_pipeline_runs_here_and_a_second_time_does_nothing():
 
 @pytest.mark.long
 @pytest.mark.timeout(1800)
-def test_the_recorded_campaign_gives_the_same_bytes_every_time():
+def test_the_recorded_campaign_gives_the_same_bytes_every_time_and_the_shipped_answers():
+    """Its campaigns refuse another noise than was injected: so who changes trace, average, delta or
+    merge sees here that the recorded replays were of something else.
+    """
     make_paper("recorded")
     before = results("recorded")
     for copy in RECORDED.glob("*/handed-on/*"):  # what a notebook that runs alone starts from
         made = before[f"{copy.parents[1].name}/{copy.name}"]
         assert made == hashlib.sha256(copy.read_bytes()).hexdigest(), copy
+    made = said(read_answers(REPOSITORY / "build/recorded/results"))
+    shipped = said(shipped_answers().values())
+    assert len(made) > 15 and {stage: shipped[stage] for stage in made} == made
     for stage in ("20-delta-config", "50-attribution"):
         words = ("-m", "nbhelpers", "stage", stage, "--profile", "recorded")
         run(sys.executable, *words, cwd=REPOSITORY, check=True)

@@ -1,10 +1,15 @@
 """Trees of files: those that a test writes, as /proc and /sys have them, and the repository's."""
 
 import shutil
+import site
 import subprocess
+import sys
+import sysconfig
 from pathlib import Path
 
 import pytest
+
+from .processes import run
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 CHECKS = REPOSITORY / "build/checks"  # what tests/optional.sh installs
@@ -38,3 +43,19 @@ def copied_tree(folder: Path) -> Path:
         copy.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(path, copy)
     return folder
+
+
+def own_environment(folder: Path) -> Path:
+    """Make an empty environment; its Python."""
+    done = run(sys.executable, "-m", "venv", "--without-pip", folder)
+    assert done.returncode == 0, done.stderr
+    return folder / "bin/python"
+
+
+def borrow_packages(python: Path) -> Path:
+    """Let an environment of its own use all packages of ours; where its own are."""
+    (packages,) = python.parents[1].glob("lib/python*/site-packages")
+    ours = {*site.getsitepackages(), sysconfig.get_path("purelib")}
+    borrowed = [path for path in ours if Path(path).is_dir()]
+    (packages / "borrowed.pth").write_text("\n".join(borrowed))
+    return packages
