@@ -1,7 +1,5 @@
 """Measuring beside the notebook: runs that are stopped and go on, mitigations that are undone."""
 
-import html
-import os
 import signal
 import threading
 from dataclasses import replace
@@ -11,12 +9,9 @@ import pytest
 
 from nbhelpers.measurement import finished, recorded_runs
 from nbhelpers.statistics import stopping
-from nbhelpers.workbench import Session, Workbench
+from nbhelpers.workbench import Session
 from nbhelpers.workbench.measuring import Measuring
 from nbhelpers.workbench.session import TRIAL
-from nbhelpers.workbench.widgets import RUNS
-
-from .test_widgets import click, shown
 
 JITTER = "sh -c 'sleep 0.0$(($$ % 5 + 1))'"
 
@@ -87,20 +82,3 @@ def test_a_mitigation_is_tried_in_turn_and_undone(session):
     assert Path("/proc/self/personality").read_text() == personality
     Measuring(session).wait()
     assert chosen.tried().loc["aslr-off", "verdict"] == "too few rounds"
-
-
-def test_the_widgets_measure_a_command(tmp_path, monkeypatch):
-    monkeypatch.setattr("nbhelpers.workbench.session.results", lambda: tmp_path)
-    bench = Workbench()
-    bench.widget()
-    bench.command.value, bench.runs.value = JITTER, 16
-    bench.layers.value = ("software",)
-    click(bench, "measure, or go on")
-    bench.settle().settle()
-    assert "16 of at most 16 runs" in bench.said.value, bench.said.value
-    assert bench.bar.value == 16
-    assert len(bench.session.values) == 16 and not bench.session.is_recorded
-    assert os.path.commonpath([bench.session.place, tmp_path]) == str(tmp_path)
-    claim = shown(bench, RUNS)
-    assert len(bench.explanation.labels) == 16
-    assert html.escape(bench.explanation.summary) in claim and "being computed" not in claim

@@ -1,7 +1,5 @@
 """The widgets, driven by their traits: each choice reaches the session, each step follows."""
 
-import base64
-import re
 import threading
 from dataclasses import replace
 
@@ -9,7 +7,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from nbhelpers.mitigation.knowledge import factor_of
 from nbhelpers.statistics.intervals import shortest_interval
 from nbhelpers.workbench import Session, Workbench
 from nbhelpers.workbench.widgets import MITIGATION, RUNS
@@ -99,17 +96,6 @@ def test_what_cannot_be_measured_is_refused_before_anything_starts(bench, comman
     bench.command.value = command
     click(bench, button)
     assert words in bench.said.value and bench.measuring is None
-
-
-@pytest.mark.long
-def test_a_click_on_a_metric_of_the_tree_explains_it_with_references_and_r2(bench):
-    metric = offered(bench)[0]
-    click(bench, f"what is {metric}?")
-    assert bench.session.node == bench.metric.value == metric
-    text = bench.shown[RUNS].value
-    assert metric in text and "R² " in text and "n = 130 runs" in text
-    assert base64.b64decode(re.findall(r"base64,([^\"]+)", text)[1])[:4] == b"\x89PNG"
-    assert factor_of(metric).name in text and "https://doi.org/" in text
 
 
 @pytest.mark.long
