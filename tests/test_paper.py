@@ -74,7 +74,8 @@ def test_the_recorded_campaign_gives_the_same_bytes_every_time_and_the_shipped_a
         assert made == hashlib.sha256(copy.read_bytes()).hexdigest(), copy
     made = said(read_answers(REPOSITORY / "build/recorded/results"))
     shipped = said(shipped_answers().values())
-    assert len(made) > 15 and {stage: shipped[stage] for stage in made} == made
+    both = made.keys() & shipped.keys()  # the answer of an extra's page may not be shipped
+    assert len(both) > 15 and not [stage for stage in both if made[stage] != shipped[stage]]
     for stage in ("20-delta-config", "50-attribution"):
         words = ("-m", "nbhelpers", "stage", stage, "--profile", "recorded")
         run(sys.executable, *words, cwd=REPOSITORY, check=True)

@@ -13,7 +13,7 @@ from ..test_readers import READERS
 from ..trees import CHECKS, REPOSITORY
 
 CORPUS = Path(__file__).with_name("corpus")
-SECONDS = int(os.environ.get("NOISEBOOK_FUZZ_SECONDS", "2"))  # a reader
+SECONDS = int(os.environ.get("NOISEBOOK_FUZZ_SECONDS", "1"))  # a reader
 
 
 @pytest.mark.parametrize(
