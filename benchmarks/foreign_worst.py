@@ -5,21 +5,23 @@ comes back?
         [--beside ../another-checkout]
 
 As notebooks 10 and 37 do for their own program: traced runs with the probe, the slowest of them,
-and the replay of all that each lost beside undisturbed runs and the replay of the kernel's events
-alone (the plain rival), in random order. A run counts if it took 5 % longer than ordinary ones.
-The excess is that over the ordinary runs of its own campaign, what came back that over today's
-undisturbed runs: on a shared machine the two differ by some 10 % (`of_today`: the excess over the
-latter). `injected`: the noise that a CPU met in the replays, over the excess. --beside replays the
-same runs in the same rounds as another checkout of this project does, too: `beside`, with its
-interval.
-As root, with nothing beside it: two minutes a program. The programs are those of `make originals`.
+and the replay of all that each lost beside undisturbed runs, in random order. It is replayed
+`paced`, as there, and in the same rounds `as recorded`, the plain rival: at the times of the
+recorded run, however fast the program is today. A run counts if it took 5 % longer than ordinary
+ones. The excess is that over the ordinary runs of its own campaign, what came `back` that over
+today's undisturbed runs. `injected`: the noise that a CPU met in the replays, over the excess.
+`pace`: what the time between events was multiplied by (mean). --beside replays the same runs in
+the same rounds as another checkout of this project does, too: `beside`.
+As root, with nothing beside it: three minutes a program. The programs are those of `make
+originals`.
 
 Found on two shared virtual CPUs whose speed changed by 10 to 15 % between the runs and their
-replays (LULESH, miniFE, BabelStream, 4 runs each, 10 replays): 90 to 110 % came back in 1 of 12,
-and in 11 of 12 the interval reaches that far; back 0.74 (mean), by the kernel's events −0.02. Once
-more with LULESH and miniFE (12 replays): where the machine had become faster by 15 %, the replays
-ended before 36 to 51 % of the excess was injected; of what was injected 0.95 came back (LULESH),
-0.62 (miniFE, intervals 0.5 to 1.1 wide). To hold 10 % of an excess takes some 150 replays here.
+replays, as recorded (LULESH, miniFE, BabelStream, 4 runs each, 10 replays): 90 to 110 % came back
+in 1 of 12, and in 11 of 12 the interval reaches that far; back 0.74 (mean), by the kernel's events
+alone −0.02. Once more with LULESH and miniFE (12 replays): where the machine had become faster by
+15 %, the replays ended before 36 to 51 % of the excess was injected; of what was injected 0.95 came
+back (LULESH), 0.62 (miniFE, intervals 0.5 to 1.1 wide). To hold 10 % of an excess takes some 150
+replays here.
 """
 
 import argparse
@@ -34,7 +36,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 import numpy as np
 import pandas as pd
 
-from nbhelpers.injection import Injector
+from nbhelpers.injection import Injector, Pace
 from nbhelpers.measurement import Campaign, Cell, finished, metrics
 from nbhelpers.noise import NoiseConfig
 from nbhelpers.outcomes import ordinary_runs
@@ -62,7 +64,8 @@ PROGRAMS = {
 }
 
 
-BESIDE = "beside"
+UNDISTURBED = "undisturbed"
+WAYS = PACED, RECORDED, BESIDE = "paced", "as recorded", "beside"
 # what another checkout would replay of the same runs, written beside them
 OTHER = """
 import sys
@@ -93,54 +96,67 @@ def other_configs(checkout: Path, folder: Path, cases: int) -> dict[int, NoiseCo
 
 
 def of_program(name: str, folder: Path, options: argparse.Namespace) -> pd.DataFrame:
-    """A row a slow run: what came back of its excess, with the interval."""
+    """A row a slow run and way to replay it: what came back of its excess, with the interval."""
     workload, place = PROGRAMS[name](), folder / "baseline"
     recorders = [Tracer(place / "traces"), SpeedProbe(place / "speed"), *metrics("all")]
     Campaign(place, [Cell("traced", workload, attachments=recorders)], options.runs).run()
     runs = Baseline(folder)
     replay_limits(folder, measure=True)
     found = slowest(runs, options.cases)
-    configs = {run: own for run, own in found["configs"].items() if "losses" in own}
+    configs = {run: own["losses"] for run, own in found["configs"].items() if "losses" in own}
     slow = [case for case in found["slow"].itertuples() if case.run in configs]
     others = other_configs(options.beside, folder, options.cases) if options.beside else {}
-    cells = [Cell("undisturbed", workload)]
+    ordinary = ordinary_runs(runs.traced)
+    pace = Pace(ordinary)
+    cells = [Cell(UNDISTURBED, workload, attachments=(pace,))]
     for case in slow:
-        wanted = {kind: configs[case.run].get(kind) for kind in ("kernel", "losses")}
-        for kind, config in (wanted | {BESIDE: others.get(case.run)}).items():
-            if config is not None:
-                noisy = (Injector(config, "faithful"),)
-                cells.append(Cell(f"{kind} {case.case}", workload, config.digest, noisy))
+        config, other = configs[case.run], others.get(case.run)
+        for way, noise in zip(WAYS, (config, config, other)):
+            if noise is not None:
+                noisy = (Injector(noise, "faithful", pace=pace if way == PACED else None),)
+                cells.append(Cell(f"{way} {case.case}", workload, noise.digest, noisy))
     how = {"seed": 4, "recorded_only": False, "attachments": metrics("kernel")}
     done = finished(replay_campaign(folder / "replays", cells, options.replays, **how).run())
-    injected_s = done.groupby("cell")["injected_ns"].mean() / 1e9
     random, means = np.random.default_rng(0), {}
     for cell, part in done.groupby("cell"):
         values = part["seconds"].to_numpy(float)
         means[cell] = np.append(values.mean(), resampled_means(values, random, 4000))
-    usual, rows = means["undisturbed"], []
-    ordinary_s = float(ordinary_runs(runs.traced)["seconds"].mean())
+    usual = means[UNDISTURBED]
+    of_cell = done.groupby("cell")[["injected_ns", "noise_pace"]].mean()
+    ordinary_s, rows = float(ordinary["seconds"].mean()), []
     for case in slow:
         excess = case.seconds - ordinary_s
-        more = means[f"losses {case.case}"] - usual
-        config = configs[case.run]["losses"]
-        on_cpu_s = injected_s[f"losses {case.case}"] / config.events()["cpu"].nunique()
-        of_events = means.get(f"kernel {case.case}", usual)[0] - usual[0]
         row = {"program": name, "run": case.run, "seconds": case.seconds}
         row |= {"ordinary": ordinary_s, "today": usual[0], "slow": excess > SLOW_SHARE * ordinary_s}
-        row |= {"chosen": case.chosen, "replayable": case.replayable_share}
-        row |= share_of(more, excess, "back")
-        row |= {"injected": on_cpu_s / excess, "by_events": of_events / excess}
-        row |= {"of_today": more[0] / (case.seconds - usual[0])}
-        if case.run in others:
-            row |= share_of(means[f"{BESIDE} {case.case}"] - usual, excess, BESIDE)
-        rows.append(row)
+        row |= {"replayable": case.replayable_share}
+        cpus = configs[case.run].events()["cpu"].nunique()
+        for way in WAYS:
+            cell = f"{way} {case.case}"
+            if cell in means:
+                met = of_cell.loc[cell, "injected_ns"] / 1e9 / cpus / excess
+                about = {"way": way, "pace": of_cell.loc[cell, "noise_pace"], "injected": met}
+                rows.append(row | about | share_of((means[cell] - usual) / excess))
     return pd.DataFrame(rows)
 
 
-def share_of(more: np.ndarray, excess: float, name: str) -> dict[str, float]:
-    """What came back of an excess, the mean and the interval of its draws."""
-    low, high = np.quantile(more[1:], [0.025, 0.975]) / excess
-    return {name: more[0] / excess, f"{name}_low": low, f"{name}_high": high}
+def share_of(drawn: np.ndarray) -> dict[str, object]:
+    """A share and the interval of its draws, which follow it."""
+    low, high = np.quantile(drawn[1:], [0.025, 0.975])
+    return {"back": drawn[0], "low": low, "high": high, "drawn": drawn}
+
+
+def show_mean(way: str, table: pd.DataFrame) -> None:
+    """How much came back of the slow runs together, by one way to replay them."""
+    mean = share_of(np.mean(table["drawn"].to_list(), axis=0))
+    near, count = table["back"].between(0.9, 1.1), len(table)
+    reaches = (table["low"] <= 1.1) & (table["high"] >= 0.9)
+    gated = table["replayable"].between(0.8, 1.25)
+    print(
+        f"{way}: back {mean['back']:.2f} [{mean['low']:.2f}, {mean['high']:.2f}] (mean of {count}"
+        f" slow runs), injected {table['injected'].mean():.2f}; 90 to 110 % in {near.sum()} of"
+        f" {count}, intervals reach that in {reaches.sum()}; of those of which 80 to 125 % can be"
+        f" replayed: {(near & gated).sum()} of {gated.sum()}"
+    )
 
 
 def main() -> None:
@@ -154,13 +170,18 @@ def main() -> None:
     for name in options.programs.split(","):
         with tempfile.TemporaryDirectory(prefix="noisebook-worst-") as folder:
             tables.append(of_program(name, Path(folder), options))
-        print(tables[-1].to_string(index=False, float_format="%.3f"), flush=True)
+        shown = tables[-1].drop(columns="drawn")
+        print(shown.to_string(index=False, float_format="%.3f"), flush=True)
     table = pd.concat(tables)
-    table = table[table["slow"]]
-    near = table["back"].between(0.9, 1.1)
-    print(f"90 to 110 % of the excess came back in {near.sum()} of {len(table)} slow runs")
-    gated = table["replayable"].between(0.8, 1.25)
-    print(f"of those of which 80 to 125 % can be replayed: {(near & gated).sum()} of {gated.sum()}")
+    table = table[table["slow"]].set_index(["program", "run"])
+    if table.empty:
+        sys.exit("no run took 5 % longer than ordinary ones")
+    ways = dict(list(table.groupby("way", sort=False)))
+    for way, part in ways.items():
+        show_mean(way, part)
+    pairs = ways[PACED]["drawn"] - ways[RECORDED]["drawn"]
+    more = share_of(np.mean(pairs.to_list(), axis=0))
+    print(f"paced less as recorded: {more['back']:+.2f} [{more['low']:+.2f}, {more['high']:+.2f}]")
 
 
 if __name__ == "__main__":

@@ -1,18 +1,25 @@
-"""What the probe of speed and the trace cost in CPU time, alone and together, against none: as a
-ratio to the bound of 0.3 %.
+"""What the probe of speed and the trace cost in CPU time and run time, alone and together, against
+none: as a ratio to the bound of 0.3 %.
 
     python benchmarks/speed_probe.py [rounds] [--programs nbody,stream] [--seconds 0.25]
+        [--arms probe,trace,both] [--passive]
 
 The median of the paired differences of runs of the same round, with its bootstrap interval. No
 rival: the bound is what tracing may cost (benchmarks/tracing_overhead.py). `lulesh` and
 `babelstream` are those of `make originals`, in a size of their own. Let the machine be idle: 100
 rounds of four runs of 0.25 s take 2.5 minutes a program.
+
+--passive: in the same rounds the program runs with OMP_WAIT_POLICY=passive, too. OpenMP threads
+that spin at a barrier turn a delay of one thread into CPU time of all; those that sleep do not.
 """
 
 import argparse
 import os
 import sys
 import tempfile
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
@@ -22,13 +29,15 @@ import pandas as pd  # noqa: E402
 from foreign_worst import PROGRAMS as ORIGINALS  # noqa: E402
 
 from nbhelpers.measurement import calibrate, run_once  # noqa: E402
+from nbhelpers.mitigation.action import with_variables  # noqa: E402
 from nbhelpers.speed import SpeedProbe  # noqa: E402
 from nbhelpers.statistics import bootstrap_interval  # noqa: E402
 from nbhelpers.tracing import Tracer  # noqa: E402
 from nbhelpers.workloads import Workload, program  # noqa: E402
 
 BOUND_SHARE = 0.003
-ARMS = ("none", "probe", "trace", "both")
+NONE, ARMS = "none", ("probe", "trace", "both")
+MEASURES = {"cpu_s": "CPU time", "seconds": "run time"}
 PYTHON = "import numpy as n; a = n.ones((400, 400)); [a @ a for _ in range({size})]"
 
 
@@ -45,11 +54,23 @@ def main() -> None:
     parser.add_argument("rounds", type=int, nargs="?", default=100)
     parser.add_argument("--programs", default=",".join(PROGRAMS))
     parser.add_argument("--seconds", type=float, default=0.25)
+    parser.add_argument("--arms", default=",".join(ARMS))
+    parser.add_argument("--passive", action="store_true", help="beside OMP_WAIT_POLICY=passive")
     options = parser.parse_args()
     print(f"load {os.getloadavg()[0]:.1f}")
     for name in options.programs.split(","):
         workload = sized(name, options.seconds)
-        show(name, rounds_of(workload, options.rounds))
+        sides = {name: workload}
+        if options.passive:
+            variables = with_variables(workload, {"OMP_WAIT_POLICY": "passive"})
+            sides[f"{name}, threads that sleep"] = replace(workload, env=variables)
+        arms = options.arms.split(",")
+        runs = runs_of(sides, arms, options.rounds)
+        for side in sides:
+            own = runs[runs["side"] == side].pivot(index="round", columns="arm")
+            print(f"{side}: {own['samples'].max(axis=1).median():.0f} samples")
+            for measure, words in MEASURES.items():
+                show(own[measure], arms, words)
 
 
 def sized(name: str, seconds: float) -> Workload:
@@ -61,33 +82,33 @@ def sized(name: str, seconds: float) -> Workload:
     return calibrate(name, target_seconds=seconds)
 
 
-def rounds_of(workload: Workload, rounds: int) -> pd.DataFrame:
-    """CPU time (ns) of the process with each of ARMS, a row a round, and samples of a run; the arms
-    of a round come in random order.
+def runs_of(sides: dict[str, Workload], arms: Sequence[str], rounds: int) -> pd.DataFrame:
+    """A row a run: `round`, `side`, `arm`, CPU time and run time in s, and samples; the runs of a
+    round come in random order.
     """
     random, rows = np.random.default_rng(0), []
     with tempfile.TemporaryDirectory() as folder:
         probe, tracer = SpeedProbe(folder), Tracer(Path(folder) / "traces")
-        known = {"none": [], "probe": [probe], "trace": [tracer], "both": [tracer, probe]}
+        known = {NONE: [], "probe": [probe], "trace": [tracer], "both": [tracer, probe]}
+        of_round = list(product(sides, (NONE, *arms)))
         for number in range(rounds):
-            row = {}
-            for arm in random.permutation(list(ARMS)):
-                done = run_once(workload, known[arm], run=number)
-                own_ns = 1e9 * (done["user_s"] + done["system_s"])
-                row[arm] = done.get("cpu_ns", own_ns)
-                row["samples"] = done.get("speed_samples", row.get("samples"))
-            rows.append(row)
+            for side, arm in (of_round[at] for at in random.permutation(len(of_round))):
+                done = run_once(sides[side], known[arm], run=number)
+                cpu_s = done.get("cpu_ns", 1e9 * (done["user_s"] + done["system_s"])) / 1e9
+                row = {"round": number, "side": side, "arm": arm, "cpu_s": cpu_s}
+                row |= {"seconds": done["seconds"], "samples": done.get("speed_samples")}
+                rows.append(row)
         probe.close()
         tracer.close()
     return pd.DataFrame(rows)
 
 
-def show(name: str, rounds: pd.DataFrame) -> None:
+def show(rounds: pd.DataFrame, arms: Sequence[str], measure: str) -> None:
     """The median of the paired differences, in % of the median without a record."""
-    median = rounds["none"].median()
-    print(f"{name}: {median / 1e6:.0f} ms of CPU time, {rounds['samples'].median():.0f} samples")
-    for arm in ARMS[1:]:
-        costs = ((rounds[arm] - rounds["none"]) / median).to_numpy()
+    median = rounds[NONE].median()
+    print(f"  {1e3 * median:.0f} ms of {measure}")
+    for arm in arms:
+        costs = ((rounds[arm] - rounds[NONE]) / median).to_numpy()
         low, high = (100 * end for end in bootstrap_interval(costs, "median"))
         middle = 100 * float(np.median(costs))
         print(
