@@ -66,6 +66,8 @@ def main() -> None:
             sides[f"{name}, threads that sleep"] = replace(workload, env=variables)
         arms = options.arms.split(",")
         runs = runs_of(sides, arms, options.rounds)
+        if runs.empty:
+            sys.exit(f"{name}: in no round all runs finished; let the machine be idle")
         for side in sides:
             own = runs[runs["side"] == side].pivot(index="round", columns="arm")
             print(f"{side}: {own['samples'].max(axis=1).median():.0f} samples")
@@ -83,8 +85,8 @@ def sized(name: str, seconds: float) -> Workload:
 
 
 def runs_of(sides: dict[str, Workload], arms: Sequence[str], rounds: int) -> pd.DataFrame:
-    """A row a run: `round`, `side`, `arm`, CPU time and run time in s, and samples; the runs of a
-    round come in random order.
+    """A row a run of the rounds in which all finished: `round`, `side`, `arm`, CPU time and run
+    time in s, and samples; the runs of a round come in random order.
     """
     random, rows = np.random.default_rng(0), []
     with tempfile.TemporaryDirectory() as folder:
@@ -94,13 +96,15 @@ def runs_of(sides: dict[str, Workload], arms: Sequence[str], rounds: int) -> pd.
         for number in range(rounds):
             for side, arm in (of_round[at] for at in random.permutation(len(of_round))):
                 done = run_once(sides[side], known[arm], run=number)
-                cpu_s = done.get("cpu_ns", 1e9 * (done["user_s"] + done["system_s"])) / 1e9
-                row = {"round": number, "side": side, "arm": arm, "cpu_s": cpu_s}
-                row |= {"seconds": done["seconds"], "samples": done.get("speed_samples")}
-                rows.append(row)
+                if done["status"] == "ok":
+                    cpu_s = done.get("cpu_ns", 1e9 * (done["user_s"] + done["system_s"])) / 1e9
+                    row = {"round": number, "side": side, "arm": arm, "cpu_s": cpu_s}
+                    row |= {"seconds": done["seconds"], "samples": done.get("speed_samples")}
+                    rows.append(row)
         probe.close()
         tracer.close()
-    return pd.DataFrame(rows)
+    runs = pd.DataFrame(rows)
+    return runs.groupby("round").filter(lambda own: len(own) == len(of_round))
 
 
 def show(rounds: pd.DataFrame, arms: Sequence[str], measure: str) -> None:
