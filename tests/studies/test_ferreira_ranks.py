@@ -106,7 +106,7 @@ def test_all_cases_of_a_number_of_ranks_are_judged_together_too():
     shown, _ = page(*tags, runs=runs, predicted="")
     table = shown.tables["phases"]
     assert shown.sentences[1].endswith("0 are open.")
-    assert shown.sentences[2].startswith("2 ranks, all cases: +2.0% (")
+    assert " over all CPUs at once, 2 ranks: +2.0% (" in shown.sentences[2]
     assert table["program"].tolist() == ["halo2d", "halo3d", "all"]
     assert table["effect"].tolist() == ["amplified", "neither", "amplified"]
     assert table["extra"].iloc[-1] == pytest.approx(np.sqrt(1.04) - 1, abs=0.001)
