@@ -19,7 +19,7 @@ what was found. Where nothing is suspected, a case ends after the first measurem
 budget; else it takes budget and proof, and some seconds more. The default is for 25 minutes in all,
 if half of the cases have a suspect. Leave the machine alone.
 
-Found with nothing beside (seed : bzip2, cache, clang, factor, gzip, huge, jq, map, objects, zstd;
+Found with nothing beside (bzip2, cache, clang, factor, gzip, huge, jq, map, objects, zstd;
 an Intel Xeon, two shared virtual CPUs; 18 minutes, 0.2 to 1.3 a case): proven rightly 8 of 20 (95 %
 22 to 61 %), wrongly 1 (1 to 24 %), open 11. Of the 14 whose effect can be told from none: 8, 1 and
 5. Wrong: timers in gzip were called contention for CPUs. Three causes had no factor with a dose and
