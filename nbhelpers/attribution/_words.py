@@ -28,7 +28,7 @@ def summary_of(result: "Explanation", permutations: int) -> str:
         odds += f"; compared with {result.surrogates}, as the order matters"
     if not result.found:
         said = f"{slow}. Nothing among these {result.searched} separates them ({odds})."
-        # right in 17 of 48 sealed tables of a known cause (extras/known_causes/bench/CARD.md)
+        # right in 19 of 43 sealed tables of a known cause (extras/known_causes/bench/CARD.md)
         for one in result.guess.itertuples():
             strongest = f"{one.factor}, {one.correlation:+.2f}"
             said += f" The largest rank correlation is that of {strongest}: a guess."
