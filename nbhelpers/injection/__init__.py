@@ -10,7 +10,6 @@ if TYPE_CHECKING:
     from .log import read_logs
     from .observed_loss import observe_loss
     from .overheads import measure_overheads
-    from .pace import Pace
     from .plan import make_plan
     from .rules import Overheads, Plan, Rules
     from .simple import inject, injection_campaign

@@ -10,12 +10,11 @@ interleaved; benchmarks/injector.py, table 1).
 import contextlib
 import os
 from collections.abc import Collection
-from functools import partial
 from pathlib import Path
 
 import pandas as pd
 
-from ..errors import InputError, RunError, SettingError
+from ..errors import RunError, SettingError
 from ..machine import settings
 from ..measurement import Attachment
 from ..noise import NoiseConfig
@@ -24,7 +23,6 @@ from ..workloads import Workload
 from ._lanes import Placement
 from .fairserver import FairServer, cuts, fair_server, fair_server_lifted
 from .log import log_path, make_log, summarise
-from .pace import Pace
 from .plan import make_plan
 from .recalibration import refreshed
 from .replay import ARMED_LIMIT_S, Replay
@@ -59,9 +57,6 @@ class Injector(Attachment):
         Where the log of each run is written, as `injection-000123.parquet`; None: nowhere.
     keep_logs
         Collect the logs in memory, in `logs` (run -> DataFrame).
-    pace
-        What the times between events are multiplied by, run by run; it accompanies the undisturbed
-        runs of the same campaign. None: events come at the recorded times.
     recorded_only
         It accompanies recorded runs: nothing is injected, and nothing is measured of this machine.
 
@@ -101,22 +96,13 @@ class Injector(Attachment):
         scratch: str | Path | None = None,
         log_folder: str | Path | None = None,
         keep_logs: bool = False,
-        pace: Pace | None = None,
         recorded_only: bool = False,
     ):
         self.config = config
         self.identity = f"injected {config.digest}, {placement}, 2 lanes"
-        self.identity += ", paced" if pace else ""
         if recorded_only:
             return  # for a campaign that takes its runs from disk: nothing is measured or planned
-        self._make_plan = partial(
-            make_plan,
-            placement=placement,
-            rules=rules,
-            exclude_cpus=exclude_cpus,
-            scratch=scratch,
-        )
-        self.plan, self._pace, self._factor = self._make_plan(config), pace, 1.0
+        self.plan = make_plan(config, placement, rules, exclude_cpus, scratch=scratch)
         self.logs: dict[int, pd.DataFrame] = {}
         self._log_folder, self._keep_logs = log_folder and Path(log_folder), keep_logs
         self._replay: Replay | None = None
@@ -165,16 +151,6 @@ class Injector(Attachment):
                 self._lift_fair_server(self._lifted)
         self.plan, note = refreshed(self.plan)
         self._note(note)
-        if self._pace and self._pace.factor != self._factor:
-            self._follow(self._pace.factor)
-
-    def _follow(self, factor: float) -> None:
-        """Move the events for a program that takes so many times as long as it did."""
-        try:
-            self.plan = self._make_plan(self.config.paced(factor), overheads=self.overheads)
-            self._factor = factor
-        except InputError as error:
-            self._note(f"the noise does not follow the speed of today: {error.what}")
 
     def _lift_throttling(self, stack: contextlib.ExitStack) -> None:
         try:
@@ -237,8 +213,6 @@ class Injector(Attachment):
         }
         if not self._armable:
             columns[NOISE_START] = self._start_ns
-        if self._pace:
-            columns["noise_pace"] = self._factor
         problem = replay.problem()
         if problem and run.get("status") == "ok":  # a run without its noise is excluded
             columns |= {"status": "injection failed", "message": problem}

@@ -13,7 +13,6 @@ from ..workloads import Workload, as_workload
 from ._lanes import Placement
 from .injector import Injector
 from .log import join_logs
-from .pace import Pace
 from .rules import Rules
 
 
@@ -143,7 +142,6 @@ def injection_campaign(
     seed: int = 0,
     recorded_only: bool = False,
     attachments: Sequence[Attachment] = (),
-    pace: Pace | None = None,
     **options: Any,
 ) -> Campaign:
     """Plan a campaign of a workload with and without a noise config, in random order.
@@ -166,8 +164,6 @@ def injection_campaign(
         True: use recorded data, measure nothing.
     attachments
         Further attachments, which accompany the runs of both cells.
-    pace
-        Accompanies the undisturbed runs; the noise follows it, see `Injector`.
     options
         Options of `Injector`.
 
@@ -177,9 +173,9 @@ def injection_campaign(
     """
     injector: tuple[Attachment, ...] = ()
     if not recorded_only:
-        injector = (Injector(config, log_folder=Path(folder) / "logs", pace=pace, **options),)
+        injector = (Injector(config, log_folder=Path(folder) / "logs", **options),)
     cells = [
-        Cell("baseline", workload, attachments=(pace,) if pace else ()),
+        Cell("baseline", workload),
         Cell("injected", workload, noise=config.digest, attachments=injector),
     ]
     return Campaign(

@@ -128,8 +128,7 @@ def portable_differences(recorded: dict, identity: dict) -> list[str]:
 
 
 def _injected(cell: dict) -> str:
-    """How noise was injected, whether at today's pace or not; empty: by nothing, or the campaign,
-    which is only read, leaves it out.
+    """How noise was injected; empty: by nothing, or the campaign, which is only read, leaves it
+    out.
     """
-    ways = (one for one in cell["accompanied"] if one.startswith("injected "))
-    return next(ways, "").removesuffix(", paced")
+    return next((one for one in cell["accompanied"] if one.startswith("injected ")), "")

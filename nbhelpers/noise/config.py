@@ -9,7 +9,7 @@ combined in `_merge.py`.
 import html
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
@@ -223,41 +223,6 @@ class NoiseConfig:
         of noise, too: see `STRESSORS`.
         """
         return self._table.copy()
-
-    def paced(self, factor: float) -> "NoiseConfig":
-        """The same noise for a program that takes `factor` times as long as when it was recorded.
-
-        The time between events is multiplied, over all CPUs together. So each event is as long as
-        it was, and stands where the program has done as much; what was at once stays so.
-
-        Parameters
-        ----------
-        factor
-            Above 0.
-
-        Examples
-        --------
-        On a machine that is twice as fast, half of the 10 ms before the first event, and of the
-        20 ms behind it:
-
-        >>> noise = {"run": 0, "cpu": 0, "kind": "irq", "source": "disk"}
-        >>> times = {"start_ns": [10_000_000, 35_000_000], "duration_ns": 5_000_000}
-        >>> config = NoiseConfig.from_events(pd.DataFrame(noise | times), window_ns=50_000_000)
-        >>> config.paced(0.5).events()["start_ns"].tolist()
-        [5000000, 20000000]
-        """
-        table = self._table.sort_values("start_ns", kind="stable")
-        if not len(table):
-            return self
-        start_ns = table["start_ns"].to_numpy()
-        until_ns = np.maximum.accumulate(start_ns + table["duration_ns"].to_numpy())
-        first = np.append(True, start_ns[1:] > until_ns[:-1])  # of events without a pause
-        ends_ns = np.append(0, until_ns[np.append(first[1:], True)])
-        own_ns = np.append(start_ns[first], max(self.window_ns, ends_ns[-1])) - ends_ns
-        later_ns = np.cumsum(np.rint(own_ns * factor).astype(np.int64) - own_ns)
-        moved_ns = pd.Series(start_ns + later_ns[np.cumsum(first) - 1], table.index)
-        window_ns = max(self.window_ns + int(later_ns[-1]), 1)
-        return replace(self, window_ns=window_ns, _table=self._table.assign(start_ns=moved_ns))
 
     def summary(self) -> pd.DataFrame:
         """What will be injected.

@@ -11,17 +11,7 @@ import pandas as pd
 import pytest
 
 from nbhelpers.errors import RunError
-from nbhelpers.injection import (
-    Injector,
-    Overheads,
-    Pace,
-    Plan,
-    Rules,
-    inject,
-    injection_campaign,
-    make_plan,
-    read_logs,
-)
+from nbhelpers.injection import Injector, Overheads, Plan, Rules, inject, make_plan, read_logs
 from nbhelpers.injection.costs import ExitCost
 from nbhelpers.injection.injector import THROTTLING, may_realtime
 from nbhelpers.injection.log import make_log, noise_ns
@@ -112,16 +102,14 @@ def test_lanes_roam_or_stay_as_placed_with_the_policy_of_their_first_event():
         assert look.seen == [(cpus, *usual) for cpus in expected]
 
 
-def test_noise_follows_the_pace_of_undisturbed_runs_and_ends_with_the_workload(tmp_path):
-    config = make_config([(0, "thread", 5, 1), (0, "thread", 150, 1), (0, "thread", 9000, 1)])
-    pace = Pace(pd.DataFrame({"seconds": [0.2]}))  # twice as long as today
-    runs = injection_campaign(tmp_path, program("sleep 0.1"), config, 3, pace=pace).run()
-    injected = runs[runs["cell"] == "injected"]
-    followed = injected["noise_pace"] < 1
-    assert followed.sum() >= 2 and injected["noise_pace"].iloc[-1] == pytest.approx(0.5, abs=0.1)
-    assert (injected["noise"] == config.digest).all()
-    assert (injected["injected_events"] == 1 + followed).all()
-    assert (injected["not_reached_events"] == 2 - followed).all()
+def test_nothing_is_injected_after_the_workload_has_ended():
+    config = make_config([(0, "thread", start, 1) for start in (5, 20, 5000, 9000)])
+    injection = inject(config, program("sleep 0.1"))
+    assert injection.run["seconds"] < 2
+    assert done(injection.log) == [True, True, False, False]
+    assert injection.log["outcome"].tolist()[2:] == ["not reached", "not reached"]
+    assert injection.run["not_reached_events"] == 2 and injection.run["injected_events"] == 2
+    assert injection.log["policy"].astype(str).tolist() == ["SCHED_OTHER", "SCHED_OTHER", "", ""]
 
 
 def test_an_event_in_progress_is_cut_when_the_workload_ends():

@@ -79,23 +79,24 @@ def test_compat_is_the_published_merge_with_its_sentinel(rows, window_ns):
     assert found == (expected[:-1] if expected[-1][1] == 0 else expected)
 
 
-def by_ns(config: NoiseConfig) -> list[set]:
-    """Which events there are, nanosecond by nanosecond."""
-    table = config.events()
-    busy = [set() for _ in range(max(config.window_ns, *(table.start_ns + table.duration_ns)))]
-    for event in table.itertuples():
-        for ns in range(event.start_ns, event.start_ns + event.duration_ns):
-            busy[ns].add((event.cpu, event.event))
-    return busy
-
-
-@settings(max_examples=100, deadline=None)
-@given(event_rows(30, st.integers(0, 2)), st.integers(1, 3), st.integers(61, 90))
-def test_at_another_pace_only_the_time_between_events_is_longer(rows, factor, window_ns):
-    config = NoiseConfig.from_events(event_table(rows), window_ns=window_ns)
-    longer = [ns for ns in by_ns(config) for _ in range(1 if ns else factor)]
-    assert by_ns(config.paced(factor)) == longer
-    assert config.paced(factor).paced(1 / factor) == config
+def test_a_thread_is_cut_by_each_interrupt_and_its_pieces_add_up():
+    events = event_table(
+        [
+            (0, 0, "thread", "kworker", 100, 50),
+            (0, 0, "irq", "timer", 120, 10),
+            (0, 0, "softirq", "RCU", 125, 5),
+            (0, 0, "nmi", "", 160, 1),
+            (0, 0, "irq", "timer", 400, 10),
+        ]
+    )
+    assert lists(NoiseConfig.from_events(events, window_ns=1000)) == [
+        [100, 20, "SCHED_OTHER", "thread", "kworker"],
+        [120, 15, "SCHED_FIFO", "irq", "timer"],
+        [135, 25, "SCHED_OTHER", "thread", "kworker"],
+        [160, 1, "SCHED_FIFO", "nmi", ""],
+        [161, 5, "SCHED_OTHER", "thread", "kworker"],
+        [400, 10, "SCHED_FIFO", "irq", "timer"],
+    ]
 
 
 def test_pessimistic_makes_a_real_time_block_of_touching_noise():

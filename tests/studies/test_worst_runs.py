@@ -188,7 +188,6 @@ def test_real_replays_of_both_parts_interleaved_with_the_undisturbed_program(tmp
     cases = slowest(EVENTS, STOLEN, NOTHING, 1)
     program = nbody(1000, 10, threads=2)
     known = {"study": Shown(data=tmp_path), "stage10": Shown(workload=program), **cases}
-    known["traced"] = RUNS
     known |= {"runs": 2, "seed": 0, "placement": "faithful"}
     runs = run_cells("37-worst-runs", "campaign", recorded_only=False, **known)["ok"]
     expected = dict.fromkeys([UNDISTURBED, f"{KERNEL} 1", f"{BOTH} 1"], 2)

@@ -16,7 +16,7 @@ import pandas as pd
 from ... import places
 from ...errors import InputError, NoisebookError
 from ...files import digest, write_json
-from ...injection import Pace, injection_campaign
+from ...injection import injection_campaign
 from ...measurement import (
     Campaign,
     Cell,
@@ -29,7 +29,7 @@ from ...mitigation.loop import autopilot
 from ...mitigation.report import Report
 from ...mitigation.trials import new_order
 from ...noise import NoiseConfig, average_noise, delta_noise
-from ...outcomes import Outcome, ordinary_runs
+from ...outcomes import Outcome
 from ...reading import read_json
 from ...speed import SpeedProbe
 from ...statistics import Comparison, compare
@@ -208,11 +208,11 @@ class Steps:
                 else f"--budget {self.plan.seconds_for_replays()}",
             )
         folder = self.folder / "replayed" / config.digest
-        traced = self.traced.runs.query("cell == 'traced'")
-        pace = Pace(ordinary_runs(traced)) if self.traced.is_program else None
-        runs, seed = self.plan.replayed, new_order(self.seed)
-        campaign = injection_campaign(folder, self.workload, config, runs, seed, pace=pace)
-        return finished(campaign.run())
+        return finished(
+            injection_campaign(
+                folder, self.workload, config, runs=self.plan.replayed, seed=new_order(self.seed)
+            ).run()
+        )
 
     @cached_property
     def treatments(self) -> Report:
