@@ -179,7 +179,8 @@ def text(profile: str = "quick", found: Doctor | None = None) -> str:
     lines = [f"What make paper PROFILE={profile} will do here:"]
     for one, stages in _together(promises(profile, found=found)).items():
         words = f"{one.part} {one.state}: {one.sentence}" if one.part else one.sentence
-        lines += ["", *wrapped("  ", f"Stages {stages}: {words}")]
+        of = "Stages" if "," in stages else "Stage"
+        lines += ["", *wrapped("  ", f"{of} {stages}: {words}")]
         lines += wrapped("    ", f"fix: {one.fix}") if one.fix else []
     others = {"MPI": _mpi()} | {f"extra {name}": finding for name, finding in findings().items()}
     lines += [""]

@@ -182,12 +182,6 @@ class Study:
         folder = self.results if self.recorded_only else self.data
         return write_json(folder / "machine.json", self.machine)
 
-    def machine_table(self) -> "DataFrame":
-        """The machine as a table of two columns."""
-        from .machine.description import as_table
-
-        return as_table(self.machine["machine"])
-
     def cached(
         self, name: str, function: "Callable[..., DataFrame]", *arguments: Any, **options: Any
     ) -> "DataFrame":

@@ -328,7 +328,7 @@ def _with_accuracy(start: Explanation, seen: Grouped, seed: int) -> Explanation:
     predicted = trees.held_out(seen.led_values, seen.slow, seed)
     return replace(
         start,
-        accuracy=trees.balanced_accuracy(seen.slow, predicted),
+        accuracy=float(trees.balanced_accuracy_score(seen.slow, predicted)),
         accuracy_interval=trees.accuracy_interval(seen.slow, predicted, seed),
         features=[seen.names[place] for place in seen.leaders],
     )

@@ -4,6 +4,7 @@ Owns the settings of the tree and its folds; both are scikit-learn's.
 """
 
 import numpy as np
+from sklearn.metrics import balanced_accuracy_score
 from sklearn.model_selection import StratifiedKFold, cross_val_predict
 from sklearn.tree import DecisionTreeClassifier
 
@@ -42,11 +43,6 @@ def held_out(values: np.ndarray, slow: np.ndarray, seed: int) -> np.ndarray:
     return cross_val_predict(unfitted(slow.size), values, slow, cv=cv).astype(bool)
 
 
-def balanced_accuracy(slow: np.ndarray, predicted: np.ndarray) -> float:
-    """Mean of the shares of slow and of fast runs that were recognised; 0.5 is guessing."""
-    return float((predicted[slow].mean() + (~predicted[~slow]).mean()) / 2)
-
-
 def accuracy_interval(slow: np.ndarray, predicted: np.ndarray, seed: int) -> tuple[float, float]:
     """95 % interval of the balanced accuracy: Jeffreys' interval of both shares, combined by
     sampling.
@@ -57,5 +53,5 @@ def accuracy_interval(slow: np.ndarray, predicted: np.ndarray, seed: int) -> tup
     shares = [random.beta(hit + 0.5, size - hit + 0.5, 4000) for hit, size in zip(hits, sizes)]
     low, high = percentile_interval(np.mean(shares, axis=0))
     # Jeffreys' interval by convention reaches 1 where all predictions were right
-    accuracy = balanced_accuracy(slow, predicted)
+    accuracy = float(balanced_accuracy_score(slow, predicted))
     return min(float(low), accuracy), max(float(high), accuracy)

@@ -35,10 +35,10 @@ _RUNS = number("--runs", "N", "how many runs, at least 2", type=click.IntRange(2
 @verb(_RUNS, of_program=True)
 def run(arguments: SimpleNamespace) -> Answer:
     """Run a program some times: how long it takes, and how much that differs."""
+    workload, folder = _program(arguments)  # an error comes before the imports
     from ..measurement import finished, measure, run_notes
     from ..statistics import cell_statistics
 
-    workload, folder = _program(arguments)
     kept = arguments.data_folder = folder if arguments.folder else None
     runs = measure(workload, runs=arguments.runs or 10, metrics="all", folder=kept)
     table = cell_statistics(finished(runs), by="workload")
@@ -58,9 +58,10 @@ def run(arguments: SimpleNamespace) -> Answer:
 @verb(_RUNS, of_program=True)
 def trace(arguments: SimpleNamespace) -> Answer:
     """Record what takes the CPU from it, and write its slowest run as a noise config."""
+    program = _program(arguments)
     from ..studies.program_study import ProgramStudy
 
-    study = ProgramStudy(*_program(arguments), runs=arguments.runs or 10)
+    study = ProgramStudy(*program, runs=arguments.runs or 10)
     traced = study.traced
     shown, config = _for_perfetto(study, traced), traced.config
     lines = [study.verdict("noise").sentence, "", traced.noise.head(12).round(4).to_string(), ""]
@@ -168,11 +169,11 @@ def explain(arguments: SimpleNamespace) -> Answer:
 )
 def why(arguments: SimpleNamespace) -> Answer:
     """All of these in a bounded time: verdicts, remedies, and a page."""
+    program = _program(arguments)
     from ..studies.program_study import ProgramStudy
     from ..studies.program_study.summary import terminal_text
 
-    effort = arguments.budget, arguments.runs, arguments.risk
-    study = ProgramStudy(*_program(arguments), *effort)
+    study = ProgramStudy(*program, arguments.budget, arguments.runs, arguments.risk)
     say(f"Why does {study.command} not take the same time twice?", study.plan.sentence())
     verdicts = study.verdicts(lambda verdict: say(*_grown(study, verdict)))
     page = None if arguments.no_page else _page(arguments, study)
@@ -260,6 +261,7 @@ def ab(arguments: SimpleNamespace) -> Answer:
     exit status of ab: 0 the new one is better, or the change is within the margin; 4 it is worse; 5
     it can't be told yet. Of all verbs see below.
     """
+    old, new = _sides(arguments)
     from ..files import write_json
     from ..referee.ruling import decide
     from ..statistics.sequential import OPEN, WORSE
@@ -268,7 +270,6 @@ def ab(arguments: SimpleNamespace) -> Answer:
     named = arguments.folder or places.results() / "ab" / f"{datetime.now():%Y-%m-%d-%H%M%S}"
     folder = arguments.data_folder = Path(named).absolute()
     arguments.continued = f"the same command with --folder {shlex.quote(relative(folder))}"
-    old, new = _sides(arguments)
     stops = {"level": arguments.level, "pairs": arguments.pairs, "seconds": arguments.budget}
     ruling = decide(old, new, folder, margin=arguments.margin / 100, **stops)
     write_json(folder / "ruling.json", ruling.as_dict())
@@ -281,6 +282,7 @@ def ab(arguments: SimpleNamespace) -> Answer:
 
 def _sides(arguments: SimpleNamespace) -> list["Side"]:
     """The old and the new one."""
+    commands = _commands(arguments)
     from ..referee.sides import configured
     from ..studies.program_study import program_from_options
 
@@ -293,7 +295,7 @@ def _sides(arguments: SimpleNamespace) -> list["Side"]:
             getattr(arguments, f"{side}_mitigation"),
             watched,
         )
-        for side, command in zip(("old", "new"), _commands(arguments))
+        for side, command in zip(("old", "new"), commands)
     ]
 
 

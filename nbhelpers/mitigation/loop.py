@@ -132,7 +132,7 @@ def autopilot(
     with ExitStack() as stack:
         if folder is None:
             folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="noisebook-"))
-        shown = stack.enter_context(task("autopilot", urgent=True))
+        shown = stack.enter_context(task("looking for the cause and a remedy", urgent=True))
         loop = _Loop(
             workload=workload,
             name=workload.name if workload is command else shlex.join(workload.command),

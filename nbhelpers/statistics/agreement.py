@@ -10,8 +10,6 @@ import numpy as np
 from ..errors import InputError
 from .claims import MARGIN
 
-__all__ = ["NO_EFFECT", "WITHIN", "accepted_range"]
-
 WITHIN = 0.2  # of what was published beyond no effect
 NO_EFFECT = {"slow-down": 1.0, "ratio": 0.0, "µs": 0.0, "correlation": 0.0, "share": 0.0}
 

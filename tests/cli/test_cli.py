@@ -162,6 +162,7 @@ TABLES = ("pandas", "numpy", "pyarrow")
         ("nbhelpers.places", SCIENCE + TABLES),
         ("nbhelpers.measurement", SCIENCE),
         ("nbhelpers.injection", SCIENCE),
+        ("nbhelpers.cli; nbhelpers.cli.main(['why', '--', 'no-such-program'])", SCIENCE),
     ],
 )
 def test_what_an_import_does_not_load(module, without):

@@ -96,7 +96,8 @@ def test_the_answer_has_the_name_of_the_headline_though_no_remedy_is_confirmed(
         slow, pd.DataFrame(), table, (0.1, 0.1), tested=Later("runnable", name, 0.02, 20, 20)
     )
     study.__dict__["took"] = took
-    known = dict.fromkeys(["spread", "remedy", "anomaly", "proof", "cause"], CANNOT_TELL)
+    asked = ["spread", "remedy", "anomaly", "proof", "cause", "noise"]
+    known = dict.fromkeys(asked, CANNOT_TELL)
     known["who"] = "yes" if name else "no"
     study._found.update({about: Verdict("", word, "so") for about, word in known.items()})
     assert study.answer().answer == said and (said in study.headline()) == (part == "runnable")
@@ -104,3 +105,5 @@ def test_the_answer_has_the_name_of_the_headline_though_no_remedy_is_confirmed(
     assert (f"{again} (seen again in other runs) Try" in study.headline()) == (part == "runnable")
     study._found["anomaly"] = Verdict("", "60 % of it", "so", 0.6, 0.52, 0.7)
     assert ("(replayed)" in study.headline()) == bool(name)
+    study._found["noise"] = Verdict("", "", "87 %. Most is python (thread).", 0.87)
+    assert ("others had: 87 %. Most is python" in study.headline()) == (not name)

@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING
 from ... import lazily
 
 if TYPE_CHECKING:
-    from .options import program_from_options
-    from .steps import study_folder
+    from .options import program_from_options, study_folder
     from .study import ProgramStudy
 else:
     __all__, __getattr__, __dir__ = lazily(__name__)

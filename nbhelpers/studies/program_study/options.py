@@ -2,9 +2,12 @@
 
 import re
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
+from ... import places
 from ...errors import InputError
+from ...files import digest
 from ...workloads import Report, Workload, program
 
 _UNIT = re.compile(r"[^\s()\[\]\\|?+*^$]*")
@@ -58,6 +61,23 @@ def program_from_options(
     line = shell if isinstance(shell, str) else ""
     known = {name: value for name, value in options.items() if value}
     return program(line or command or None, **known)
+
+
+def study_folder(workload: Workload) -> Path:
+    """The folder of a program's study where none is named: one for each command.
+
+    Parameters
+    ----------
+    workload
+        The program.
+
+    Examples
+    --------
+    >>> study_folder(program_from_options("sleep 0.01")).parent.name
+    'programs'
+    """
+    what = digest(*workload.command, *(f"{name}={value}" for name, value in workload.env))
+    return places.results() / "programs" / f"{workload.name}-{what[:6]}"
 
 
 def parse_report(text: str) -> Report:

@@ -13,9 +13,8 @@ from typing import cast
 
 import pandas as pd
 
-from ... import places
 from ...errors import InputError, NoisebookError
-from ...files import digest, write_json
+from ...files import write_json
 from ...injection import injection_campaign
 from ...measurement import (
     Campaign,
@@ -36,27 +35,9 @@ from ...statistics import Comparison, compare
 from ...tracing import Tracer, noise_summary, read_traces
 from ...workloads import Workload
 from ..cause_proof import CauseProof, prove_cause
+from .options import study_folder
 from .plan import FEWEST_REPLAYED, TimePlan, plan_study
 from .took import Thresholds, Took, took_of
-
-
-def study_folder(workload: Workload) -> Path:
-    """The folder of a program's study where none is named: one for each command.
-
-    Parameters
-    ----------
-    workload
-        The program.
-
-    Examples
-    --------
-    >>> from nbhelpers.studies.program_study import program_from_options
-    >>> study_folder(program_from_options("sleep 0.01")).parent.name
-    'programs'
-    """
-    what = digest(*workload.command, *(f"{name}={value}" for name, value in workload.env))
-    return places.results() / "programs" / f"{workload.name}-{what[:6]}"
-
 
 SHORT_S = 5.0  # a run that takes longer is looked at one time only
 

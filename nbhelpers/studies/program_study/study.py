@@ -26,6 +26,7 @@ from .took import Thresholds
 from .verdicts import CANNOT, QUESTIONS, Verdict, find_verdict, percent
 
 OF_CPUS = ("cpu-contention", "real-time-tasks")  # factors whose doses take CPUs
+MUCH = 0.1  # of the CPU time: others that have more of it are said first
 
 
 class ProgramStudy(Steps):
@@ -154,7 +155,9 @@ class ProgramStudy(Steps):
                 f"{self.took.slow.sentence()} {self.took.words()} {self.took.later or ''}".strip()
             )
             return f"{said} ({self.grade()}) {next_command(self.took, self.command)}".strip()
-        printed = self.took.printed if who.answer == "no" else ""
+        printed, others = self.took.printed if who.answer == "no" else "", self.verdict("noise")
+        if (others.value or 0.0) > MUCH:
+            printed += f" CPU time that others had: {others.sentence}"
         return f"{differ}; {self._reason()}.{printed}"
 
     def grade(self) -> str:

@@ -65,9 +65,6 @@ class Verdict:
         """Answer and sentence in one."""
         return f"{self.answer}: {self.sentence}" if self.answer else self.sentence
 
-    def __str__(self) -> str:
-        return f"{self.question}\n  {self.reply}"
-
 
 def find_verdict(steps: Steps, about: str) -> Verdict:
     """The answer to one question; a step that cannot be done on this machine is an answer, too.

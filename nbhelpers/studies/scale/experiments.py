@@ -75,14 +75,12 @@ def variations(
         number = pop_ranks.get(noise, ranks) if of_pop else ranks
         schedule = made(patterns.grid(number, 2 if of_pop else 3))
         known = application, varied, value, number, communication_share(schedule, network)
-        found = each_slowdown(schedule, network, trace, seeds)
-        ends = np.array([np.median(found), *bootstrap_interval(found, "median")])
+        ends = _median(each_slowdown(schedule, network, trace, seeds))
         rows.append((*known, noise, *(ends - trace.overhead)))
     for root in ("fixed", "rotated"):
         schedule = patterns.calls(patterns.binomial_bcast, 128, 8, calls, root == "rotated")
         for noise, trace in noises.items():
-            found = each_slowdown(schedule, RED_STORM, trace, seeds)
-            ends = np.array([np.median(found), *bootstrap_interval(found, "median")])
+            ends = _median(each_slowdown(schedule, RED_STORM, trace, seeds))
             rows.append(("bcast", "root", root, 128, 1.0, noise, *ends))
     return pd.DataFrame(rows, columns=[*_KEYS, *_NET]).assign(seeds=seeds)
 
@@ -162,6 +160,11 @@ def each_slowdown(schedule: Schedule, network: LogGOPS, trace: Detours, seeds: i
     return replicate(call, noise, seeds) / call().makespan_ns
 
 
+def _median(slowdowns: np.ndarray) -> np.ndarray:
+    """The median and its 95 % interval."""
+    return np.array([np.median(slowdowns), *bootstrap_interval(slowdowns, "median")])
+
+
 def communication_share(schedule: Schedule, network: LogGOPS) -> float:
     """Share of the run without noise in which a rank does not compute, the mean over ranks.
 
@@ -213,9 +216,8 @@ def balance(
         network = RED_STORM.scaled(G=case["factor"])
         found = each_slowdown(schedule, network, trace, seeds)
         first = found if case["factor"] == factors[0] else first
-        ends = np.array([np.median(found), *bootstrap_interval(found, "median")])
         case |= {"ranks": ranks, "communication_share": communication_share(schedule, network)}
-        case |= dict(zip(_NET, ends - trace.overhead))
+        case |= dict(zip(_NET, _median(found) - trace.overhead))
         rows.append(case | {"change": np.log(found / first)})
     table = pd.DataFrame(rows)
     claim = Claim("a network with less bandwidth absorbs noise", "below", source="section 8.3")
