@@ -182,9 +182,9 @@ def measure(half: str, folder: Path, seconds: float) -> None:
         campaigns[folder / row.table] = partial(
             cause_campaign, folder / row.table, cause, RUNS, **how
         )
-    for name, victim in known.items():
+    for number, (name, victim) in enumerate(known.items()):
         place = folder / "doses" / name
-        campaigns[place] = partial(dosed_campaign, place, victim, seed)
+        campaigns[place] = partial(dosed_campaign, place, victim, 1000 * seed + 500 + number)
     places = [*campaigns]
     order = np.random.default_rng([seed, 1]).permutation(len(places))
     in_order = {places[at]: campaigns[places[at]] for at in order}
