@@ -23,8 +23,13 @@ _ORIGINALS = {
     "reduction": "epcc-syncbench",
     "dynamic_1": "epcc-schedbench",
 }
-# option that is the size, where its search begins, and the power of it by which run time grows
-_SIZES = {"nbody": ("bodies", 2000, 2.0), "stream": ("repeats", 20, 1.0), "minife": ("nx", 20, 4.0)}
+# option that is the size, its least value, where its search begins, and the power of it by which
+# run time grows
+_SIZES = {
+    "nbody": ("bodies", 1, 2000, 2.0),
+    "stream": ("repeats", 2, 20, 1.0),
+    "minife": ("nx", 1, 20, 4.0),
+}
 
 
 def original(name: str, **options: Any) -> Workload | None:
@@ -104,11 +109,11 @@ def _made(name: str, **options: Any) -> Workload:
 
 
 def _sized(name: str, ours: Workload, target_seconds: float, file: Path) -> Workload:
-    size, start, exponent = _SIZES[name]
+    size, least, start, exponent = _SIZES[name]
     words = ours.command
     same = {"elements": words[words.index("--elements") + 1]} if name == "stream" else {}
 
     def make(value: int) -> Workload:
-        return _made(name, **same, **{size: value})
+        return _made(name, **same, **{size: max(least, value)})
 
     return calibrate(make, start, target_seconds, exponent, file=file)

@@ -10,7 +10,8 @@ import subprocess
 import pytest
 
 from nbhelpers.places import shipped
-from nbhelpers.workloads import descriptions, program
+from nbhelpers.studies import originals
+from nbhelpers.workloads import descriptions, program, stream
 from nbhelpers.workloads.description import FOLDER
 
 HERE = shipped() / "workloads" / "originals"
@@ -89,3 +90,13 @@ def test_what_is_fetched_is_checked_built_and_found(installs, tmp_path, monkeypa
 def test_without_the_network_it_says_what_to_do(installs, tmp_path):
     status, said = installs("0" * 64, tmp_path / "nowhere")
     assert status == 1 and "rewrites" in said and "ORIGINALS_FROM=" in said
+
+
+@pytest.mark.long
+def test_a_short_target_asks_babelstream_for_no_fewer_repeats_than_it_takes(tmp_path):
+    """On large arrays two repeats take longer than the target; it refuses one."""
+    if not originals.original("stream"):
+        pytest.skip(originals.NOT_BUILT)
+    both = originals.pairs({"stream": stream(2, 2**23)}, tmp_path, 0.02)["stream"]
+    words = both["original"].command
+    assert words[words.index("-n") + 1] == "2"
