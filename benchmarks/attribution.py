@@ -18,7 +18,7 @@ for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
 
 import numpy as np
 import pandas as pd
-from scipy.stats import binomtest
+from _shares import aligned_share as share
 
 from nbhelpers.attribution import explain, find_cutoff
 from nbhelpers.attribution.null import null_distribution
@@ -27,11 +27,6 @@ from nbhelpers.attribution.search import Search, Table
 from nbhelpers.attribution.tree import unfitted
 
 RUNS, COUNTERS = 200, 50
-
-
-def share(hits: int, count: int) -> str:
-    low, high = binomtest(hits, count).proportion_ci(method="wilson")
-    return f"{hits:>4} of {count:<4} {hits / count:6.1%} (95 % interval {low:.1%} to {high:.1%})"
 
 
 # False discoveries and power

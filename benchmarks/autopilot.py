@@ -25,8 +25,8 @@ for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
 
 import numpy as np
 import pandas as pd
+from _shares import aligned_share as share
 from scipy.signal import lfilter
-from scipy.stats import binomtest
 
 from nbhelpers.measurement import Campaign, Cell, finished, recorded_runs
 from nbhelpers.mitigation import BASELINE, Treatment, mitigations
@@ -41,11 +41,6 @@ UNDISTURBED = {
     "55-mitigate-and-compare/*": ("baseline",),
 }  # campaigns, and how the names of their cells without a disturbance begin
 SHORTER = (0.98, 0.95, 0.9)
-
-
-def share(hits: int, count: int) -> str:
-    low, high = binomtest(hits, count).proportion_ci(method="wilson")
-    return f"{hits:>4} of {count:<4} {hits / count:6.1%} (95 % interval {low:.1%} to {high:.1%})"
 
 
 @cache

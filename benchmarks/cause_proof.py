@@ -46,6 +46,7 @@ for folder in (Path(__file__).parents[1], Path(__file__).parent / "known_causes"
 
 import numpy as np
 import pandas as pd
+from _shares import share
 from noisebook_known_causes.campaigns import _place, _plant
 from noisebook_known_causes.catalogue import UNDISTURBED, Cause, Victim, causes
 from noisebook_known_causes.planting import Truth
@@ -61,7 +62,6 @@ from sealed import (
     dose_of,
     victims,
 )
-from statsmodels.stats.proportion import proportion_confint
 
 from nbhelpers.errors import NoisebookError
 from nbhelpers.files import write_atomically
@@ -320,13 +320,13 @@ def counted(rows: pd.DataFrame) -> str:
     lines = [
         f"{name}, {len(some)}: "
         + ", ".join(
-            f"{word} {_share(some['outcome'] == word)}" for word in (RIGHTLY, WRONGLY, OPEN)
+            f"{word} {of_cases(some['outcome'] == word)}" for word in (RIGHTLY, WRONGLY, OPEN)
         )
         for name, some in groups.items()
     ]
-    lines.append(f"the suspect is a factor of the cause: {_share(planted['right'])}")
-    lines.append(f"the same, effect told from none: {_share(planted['right'][told])}")
-    lines.append(f"a suspect in controls: {_share(controls['factor'] != '')}")
+    lines.append(f"the suspect is a factor of the cause: {of_cases(planted['right'])}")
+    lines.append(f"the same, effect told from none: {of_cases(planted['right'][told])}")
+    lines.append(f"a suspect in controls: {of_cases(controls['factor'] != '')}")
     seconds = rows["seconds"]
     lines.append(
         f"{seconds.mean() / 60:.2f} minutes a case ({seconds.min() / 60:.2f} to"
@@ -335,11 +335,8 @@ def counted(rows: pd.DataFrame) -> str:
     return "\n".join(lines)
 
 
-def _share(hits: pd.Series) -> str:
-    if hits.empty:
-        return "0 of 0"
-    low, high = proportion_confint(hits.sum(), len(hits), method="wilson")
-    return f"{hits.sum()} of {len(hits)} ({low:.0%} to {high:.0%})"
+def of_cases(hits: pd.Series) -> str:
+    return share(hits.sum(), len(hits))
 
 
 def sensitivity(names: Sequence[str]) -> None:

@@ -29,10 +29,10 @@ for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
 
 import numpy as np
 import pandas as pd
+from _shares import share
 from autopilot import DRAWS, trial
 from modes import SHAPES, SINGLES
 from scipy.stats import bootstrap, gaussian_kde, ttest_ind
-from statsmodels.stats.proportion import proportion_confint
 
 from nbhelpers import records
 from nbhelpers.attribution import find_cutoff
@@ -49,11 +49,6 @@ from nbhelpers.tracing._missing_switches import SWITCH, WAKE, InferredSwitches
 
 RECORDED = Path(__file__).resolve().parents[1] / "data" / "recorded"
 FIRST_SEED = 900_000
-
-
-def share(hits: int, count: int) -> str:
-    low, high = proportion_confint(hits, count, method="wilson")
-    return f"{hits} of {count} ({hits / count:.1%}, {low:.1%} to {high:.1%})"
 
 
 # Classes of runs

@@ -107,7 +107,7 @@ def runs_of(sides: dict[str, Workload], arms: Sequence[str], rounds: int) -> pd.
                     rows.append(row)
         probe.close()
         tracer.close()
-    runs = pd.DataFrame(rows)
+    runs = pd.DataFrame(rows, columns=["round", "side", "arm", *MEASURES, "samples"])
     return runs.groupby("round").filter(lambda own: len(own) == len(of_round))
 
 

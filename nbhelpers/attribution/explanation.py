@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from sklearn.metrics import balanced_accuracy_score
 
 from ..errors import InputError
 from ..outcomes import check_column, outcome_of
@@ -328,7 +329,7 @@ def _with_accuracy(start: Explanation, seen: Grouped, seed: int) -> Explanation:
     predicted = trees.held_out(seen.led_values, seen.slow, seed)
     return replace(
         start,
-        accuracy=float(trees.balanced_accuracy_score(seen.slow, predicted)),
+        accuracy=float(balanced_accuracy_score(seen.slow, predicted)),
         accuracy_interval=trees.accuracy_interval(seen.slow, predicted, seed),
         features=[seen.names[place] for place in seen.leaders],
     )

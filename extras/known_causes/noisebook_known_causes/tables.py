@@ -19,7 +19,7 @@ from nbhelpers.reading import read_csv
 from .catalogue import UNDISTURBED, Cause, known_cause
 
 DEVELOPMENT, HELD_OUT = "development", "held-out"
-# drawn at random, each in a folder of its own, a day each; no method was chosen on the last
+# drawn at random, each in a folder of its own, some hours apart; no method was chosen on the last
 SEALED = ("sealed-1", "sealed-2")
 PLANTED, SHUFFLED, ALONE = "planted", "shuffled", "undisturbed"
 KINDS_OF_TABLE = (PLANTED, SHUFFLED, ALONE)

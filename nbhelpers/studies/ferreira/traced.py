@@ -29,11 +29,16 @@ from ...simulation.traces import schedule_of_calls
 from .ranks import SIGNATURES, rank_program, why_not
 
 _TABLES = {  # their columns
-    "network": "parameter value low high unit n",
-    "shares": "program function share of_communication calls mean_us max_us",
-    "sizes": "program function operations mean_bytes most_bytes per_second",
-    "predicted": "program ranks round measured_ms simulated_ms waited_ms mpi_ms mpi_simulated_ms",
-    "beyond": "program ranks noise seed quiet_ms noisy_ms injected_share",
+    name: columns.split()
+    for name, columns in {
+        "network": "parameter value low high unit n",
+        "shares": "program function share of_communication calls mean_us max_us",
+        "sizes": "program function operations mean_bytes most_bytes per_second",
+        "predicted": (
+            "program ranks round measured_ms simulated_ms waited_ms mpi_ms mpi_simulated_ms"
+        ),
+        "beyond": "program ranks noise seed quiet_ms noisy_ms injected_share",
+    }.items()
 }
 _WORDS = {"program", "function", "noise", "parameter", "unit"}  # columns of text
 _OUTSIDE = ("MPI_Init", "MPI_Init_thread", "MPI_Finalize", "MPI_Abort")
@@ -139,7 +144,7 @@ def _read(folder: Path, why: str) -> dict[str, pd.DataFrame]:
         empty = pd.DataFrame(columns=columns, dtype=float).astype(kinds)
         return read_csv(path) if path.exists() else because(empty, why)
 
-    return {name: read(name, columns.split()) for name, columns in _TABLES.items()}
+    return {name: read(name, columns) for name, columns in _TABLES.items()}
 
 
 def span_ms(calls: Calls) -> float:
@@ -152,7 +157,7 @@ def span_ms(calls: Calls) -> float:
 def _predicted(run: Mapping[str, Any], calls: Calls, network: Network) -> pd.DataFrame:
     row = {"program": run["cell"], "ranks": calls.ranks, "round": run["round"]}
     row |= {"waited_ms": run["runqueue_wait_ns"] / 1e6} | mpi_times(calls, network)
-    return pd.DataFrame([row])[_TABLES["predicted"].split()]
+    return pd.DataFrame([row])[_TABLES["predicted"]]
 
 
 def mpi_times(calls: Calls, network: Network) -> dict[str, float]:
@@ -244,7 +249,7 @@ def function_shares(calls: Calls, program: str = "") -> pd.DataFrame:
         }
     )
     table = table.loc[seconds.sort_values(ascending=False).index].rename_axis("function")
-    return table.reset_index()[_TABLES["shares"].split()]
+    return table.reset_index()[_TABLES["shares"]]
 
 
 def _region_seconds(calls: Calls) -> pd.Series:
@@ -279,4 +284,4 @@ def program_sizes(calls: Calls, program: str = "") -> pd.DataFrame:
     )
     table["per_second"] = table["operations"] / _region_seconds(calls).max()
     table = table.rename_axis("function").reset_index().assign(program=program)
-    return table[_TABLES["sizes"].split()]
+    return table[_TABLES["sizes"]]

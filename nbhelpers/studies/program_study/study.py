@@ -155,10 +155,13 @@ class ProgramStudy(Steps):
                 f"{self.took.slow.sentence()} {self.took.words()} {self.took.later or ''}".strip()
             )
             return f"{said} ({self.grade()}) {next_command(self.took, self.command)}".strip()
-        printed, others = self.took.printed if who.answer == "no" else "", self.verdict("noise")
+        said = f"{differ}; {self._reason()}."
+        if who.answer == "no":
+            said += self.took.printed
+        others = self.verdict("noise")
         if (others.value or 0.0) > MUCH:
-            printed += f" CPU time that others had: {others.sentence}"
-        return f"{differ}; {self._reason()}.{printed}"
+            said += f" CPU time that others had: {others.sentence}"
+        return said
 
     def grade(self) -> str:
         """How well the cause is shown; a step that was not done lowers nothing."""
